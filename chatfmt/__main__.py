@@ -1,0 +1,193 @@
+"""The command line: `python -m chatfmt render TEMPLATE FILE` and `python -m chatfmt list`."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import inspect
+import json
+import os
+import sys
+
+from . import TEMPLATES, ChatFormat, ChatFormatError, Segment
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+COLOURS = {"control": "36", "content": "0", "output": "32", "output_control": "1;35"}  # ANSI: cyan, plain, green, pink
+
+
+class BadInputError(Exception):
+    """What is wrong with the input, in one sentence."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the command and gives its exit code: 0, or 1 for bad input. Wrong usage exits with 2, as argparse does."""
+    args = build_parser().parse_args(argv)
+    try:
+        return int(args.run(args))
+    except BadInputError as error:
+        print("chatfmt: " + visible(str(error), keep=""), file=sys.stderr)
+        return 1
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that closing standard output is quiet too
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+def build_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m chatfmt", description="Chat templates in plain Python.")
+    commands = parser.add_subparsers(title="commands", metavar="render | list", required=True)
+    render = commands.add_parser("render", help="write the prompt of a conversation to standard output")
+    render.add_argument("template", choices=list(TEMPLATES))
+    render.add_argument("file", help="JSON: a list of messages, or an object with messages and, as needed, tools, "
+                        "add_generation_prompt and options; - is standard input")  # fmt: skip
+    render.add_argument("--option", action="append", default=[], metavar="NAME=JSON", type=option,
+                        help="an option of the template, over that of the file; see list")  # fmt: skip
+    render.add_argument("--generation-prompt", action=argparse.BooleanOptionalAction, dest="add_generation_prompt",
+                        help="whether to open the assistant's turn, over what the file says")  # fmt: skip
+    form = render.add_mutually_exclusive_group()
+    form.add_argument("--segments", action="store_true", help="one JSON object a line: text, kind and message")
+    form.add_argument("--show", action="store_true",
+                      help="for reading: invisible characters escaped; on a terminal, in colours")  # fmt: skip
+    render.set_defaults(run=run_render, parser=render)
+    listing = commands.add_parser("list", help="name the templates, their models, options and defaults")
+    listing.set_defaults(run=run_list)
+    return parser
+
+
+def option(argument: str) -> tuple[str, Any]:
+    """The name and the value of a NAME=JSON argument."""
+    name, separator, value = argument.partition("=")
+    if not separator:
+        raise argparse.ArgumentTypeError(f"{argument!r} must be NAME=JSON")
+    try:
+        return name, json.loads(value)
+    except (ValueError, RecursionError):
+        example = f"{name}={json.dumps(value[:40])}"
+        raise argparse.ArgumentTypeError(f"the value of {name} must be JSON; a string is {example!r}") from None
+
+
+def run_render(args: argparse.Namespace) -> int:
+    file = "standard input" if args.file == "-" else args.file
+    template = TEMPLATES[args.template]
+    given = dict(args.option)
+    unknown = sorted(set(given) - set(options_of(template)))
+    if unknown:
+        args.parser.error(f"{args.template} has no option {unknown[0]}, but {', '.join(options_of(template))}")
+    conversation = read_conversation(args.file, file, template)
+    keywords = {}
+    if args.add_generation_prompt is not None:
+        keywords["add_generation_prompt"] = args.add_generation_prompt
+    elif "add_generation_prompt" in conversation:
+        keywords["add_generation_prompt"] = conversation["add_generation_prompt"]
+    options = with_date({"tools": conversation.get("tools"), **conversation.get("options", {}), **given}, file)
+    try:
+        segments = template(**options).segments(conversation["messages"], **keywords)
+    except ChatFormatError as error:
+        where = f"{error.path}: " if error.path and not str(error).startswith(error.path) else ""
+        raise BadInputError(f"{file}: {where}{error}") from None
+    if args.segments:
+        lines = [json.dumps(segment._asdict()) + "\n" for segment in segments]
+        write("".join(lines).encode("ascii"))
+    elif args.show:
+        write(show(segments, sys.stdout.isatty()).encode("utf-8"))
+    else:
+        write(b"".join([encoded(segment, file) for segment in segments]))
+    return 0
+
+
+def run_list(args: argparse.Namespace) -> int:
+    for name, template in TEMPLATES.items():
+        print(f"{name}  {template.model}")
+        for key, default in options_of(template).items():
+            print(f"    {key} = {default}")
+        print(f"    add_generation_prompt = {json.dumps(template.default_generation_prompt)}")
+    sys.stdout.flush()
+    return 0
+
+
+def options_of(template: type[ChatFormat]) -> dict[str, str]:
+    """The options of a template and their defaults as JSON."""
+    special = {"preserved_thinking": "(true with tools, else false)", "now": "(today)"}
+    parameters = list(inspect.signature(template.__init__).parameters.values())[1:]
+    return {p.name: special.get(p.name) or json.dumps(p.default) for p in parameters}
+
+
+def read_conversation(path: str, file: str, template: type[ChatFormat]) -> dict[str, Any]:
+    """The object in a file, or one made around the list of messages in it."""
+    try:
+        if path == "-":
+            data = sys.stdin.buffer.read()
+        else:
+            with open(path, "rb") as stream:
+                data = stream.read()
+        conversation = json.loads(data)
+    except OSError as error:
+        raise BadInputError(f"{file} cannot be read: {error.strerror}") from None
+    except RecursionError:
+        raise BadInputError(f"{file} is nested too deep, but must be flatter") from None
+    except ValueError as error:
+        raise BadInputError(f"{file} is not JSON: {error}") from None
+    if isinstance(conversation, list):
+        conversation = {"messages": conversation}
+    if not isinstance(conversation, dict) or "messages" not in conversation:
+        raise BadInputError(f"{file} holds no messages, but must be a list of them or an object with the key messages")
+    options = conversation.get("options", {})
+    if not isinstance(options, dict):
+        raise BadInputError(f"{file}: options must be an object")
+    known = options_of(template)
+    for name in options:
+        if name not in known:
+            raise BadInputError(f"{file}: options.{name} is unknown, but must be one of {', '.join(known)}")
+    for name in known:
+        if name in conversation and name != "tools":
+            raise BadInputError(f"{file}: {name} is an option, and must be under the key options")
+    return conversation
+
+
+def with_date(options: dict[str, Any], file: str) -> dict[str, Any]:
+    """The options, with the date that the option `now` writes as text."""
+    if options.get("now") is None:
+        return options
+    try:
+        return {**options, "now": datetime.date.fromisoformat(options["now"])}
+    except (TypeError, ValueError):
+        raise BadInputError(f"{file}: the option now must be a date such as 2026-02-14") from None
+
+
+def encoded(segment: Segment, file: str) -> bytes:
+    """A segment as UTF-8, which has no form for a lone surrogate."""
+    try:
+        return segment.text.encode("utf-8")
+    except UnicodeEncodeError:
+        where = "tools or options" if segment.message is None else f"messages[{segment.message}]"
+        raise BadInputError(
+            f"{file}: {where} holds a lone surrogate, which no UTF-8 text can hold (see --show)"
+        ) from None
+
+
+def show(segments: list[Segment], in_colour: bool) -> str:
+    """The prompt for a reader. What a terminal would act upon is escaped, so that a text cannot colour itself."""
+    if not in_colour:
+        return visible("".join([segment.text for segment in segments])) + "\n"
+    shown = "".join([f"\x1b[{COLOURS[segment.kind]}m{visible(segment.text)}\x1b[0m" for segment in segments])
+    legend = " ".join([f"\x1b[{colour}m{kind}\x1b[0m" for kind, colour in COLOURS.items()])
+    return f"{shown}\n\n{legend}\n"
+
+
+def visible(text: str, keep: str = "\n\t ") -> str:
+    """The text with escapes for the characters that cannot be seen, but for those to keep."""
+    return "".join([c if c.isprintable() or c in keep else c.encode("unicode_escape").decode("ascii") for c in text])
+
+
+def write(data: bytes) -> None:
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

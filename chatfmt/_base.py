@@ -1,0 +1,131 @@
+"""What the four templates share: `render`, `segments`, and the sink that every character goes through."""
+
+from __future__ import annotations
+
+from collections import namedtuple
+
+from ._errors import InputError
+from ._values import MISSING, place
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import ClassVar
+
+    from ._values import JSON
+
+    Write = Callable[[str], None]
+
+KINDS = ("control", "content", "output", "output_control")
+
+
+class Segment(namedtuple("Segment", ("text", "kind", "message"))):
+    """A piece of a prompt: its text, whose text that is, and the index of the message that it comes from.
+
+    kind: "control" is the template's, not written by the model; "content" is the caller's; "output" is the
+    assistant's, taken from a message; "output_control" is the template's, and the model writes it too.
+    message: None where the text comes from no single message.
+    """
+
+    __slots__ = ()
+    if TYPE_CHECKING:
+        text: str
+        kind: str
+        message: int | None
+
+
+class Block(namedtuple("Block", ("text", "segments"))):
+    """A part of a prompt that was written before: as one text, and in segments."""
+
+    __slots__ = ()
+    if TYPE_CHECKING:
+        text: str
+        segments: list[Segment]
+
+
+class Out:
+    """The sink: one verb for each kind of text, `block` for what was written before, and the message at work."""
+
+    __slots__ = ("block", "content", "control", "message", "output", "output_control")
+
+    def __init__(self, verb: Callable[[str], Write], block: Callable[[Block], None]) -> None:
+        self.control, self.content, self.output, self.output_control = map(verb, KINDS)
+        self.block = block
+        self.message: int | None = None
+
+
+def _joining(pieces: list[str]) -> Out:
+    """A sink for `render`: the verbs are one and the same bound `append`."""
+    append = pieces.append
+    return Out(lambda kind: append, lambda block: append(block.text))
+
+
+def _tagging(segments: list[Segment]) -> Out:
+    """A sink for `segments`: each verb adds its kind and the message. Empty texts leave no segment."""
+
+    def verb(kind: str) -> Write:
+        def write(text: str) -> None:
+            if text:
+                segments.append(Segment(text, kind, out.message))
+
+        return write
+
+    out = Out(verb, lambda block: segments.extend(block.segments))
+    return out
+
+
+def recorded(write: Callable[[Out], None]) -> Block:
+    """What `write` writes, to be written again by `out.block`."""
+    segments: list[Segment] = []
+    write(_tagging(segments))
+    return Block("".join([segment.text for segment in segments]), segments)
+
+
+class ChatFormat:
+    """A chat template with its options. Objects do not change, and may be shared by threads and pickled.
+
+    `tools` and option values are read when a prompt is rendered, the tools only the first time: do not change
+    them afterwards.
+    """
+
+    name: ClassVar[str]  # the key in chatfmt.TEMPLATES
+    model: ClassVar[str]  # the public model whose template this is
+    default_generation_prompt: ClassVar[bool] = False  # what the template does where add_generation_prompt is left out
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name in self.__dict__:
+            raise AttributeError(f"{type(self).__name__} objects do not change: make a new one for another {name}")
+        super().__setattr__(name, value)
+
+    def render(self, messages: JSON, *, add_generation_prompt: JSON = MISSING) -> str:
+        """The prompt of a conversation, exactly as the original template prints it.
+
+        messages: a list of messages, as JSON values; it is not changed. add_generation_prompt: whether to open the
+        assistant's turn at the end; left out, it is what the template makes of it (see the class).
+        Raises TemplateError where the original refuses the input, InputError where it fails otherwise.
+        """
+        pieces: list[str] = []
+        self._write(_joining(pieces), messages, add_generation_prompt)
+        return "".join(pieces)
+
+    def segments(self, messages: JSON, *, add_generation_prompt: JSON = MISSING) -> list[Segment]:
+        """The same prompt in pieces that say whose text they are; joined, they are the text of `render`.
+
+        Takes and raises what `render` does.
+        """
+        segments: list[Segment] = []
+        self._write(_tagging(segments), messages, add_generation_prompt)
+        return segments
+
+    def _write(self, out: Out, messages: JSON, add_generation_prompt: JSON) -> None:
+        if add_generation_prompt is MISSING:
+            add_generation_prompt = self.default_generation_prompt
+        try:
+            self.write(out, messages, add_generation_prompt)
+        except RecursionError:  # from str(), the JSON encoder or ==, on values nested by the hundreds
+            where = "messages or tools" if out.message is None else place("messages", out.message)
+            raise InputError(f"{where} is nested too deep to be printed, but must be flatter", where) from None
+
+    def write(self, out: Out, messages: JSON, add_generation_prompt: JSON) -> None:
+        """The template's main flow, which each template has for itself."""
+        raise NotImplementedError

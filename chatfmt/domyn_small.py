@@ -1,0 +1,171 @@
+"""Domyn Small, after `golden/domyn_small/template.jinja` (domyn/Domyn-Small-v1.0).
+
+    <extra_id_0>System
+    Be brief.
+    thinking on
+    <extra_id_1>User
+    Weather in Oslo?
+    <extra_id_1>Assistant
+    <tool_call>
+    {"name": "weather", "arguments": {"city": "Oslo"}}
+    </tool_call>
+    <extra_id_1>User
+    <tool_response>
+    4 °C
+    </tool_response>
+    <extra_id_1>Assistant
+    <think>
+
+The words "thinking on" anywhere in a system message switch thinking on for the whole conversation; these and
+"thinking off" are cut out, and a line with the mode ends every system block. Content beside tool calls is lost.
+Reasoning fields are not read. A tool response is a user turn of its own.
+
+Whose text: the model writes content and tool calls, but for the newline that closes the turn: there is no end token.
+The tools, and a system block that no message asked for, belong to no message.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from ._base import Block, ChatFormat, Out, recorded
+from ._values import MISSING, each, field, mapping, shown, size, text, to_json
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ._values import JSON
+
+SYSTEM = "<extra_id_0>System\n"
+USER = "<extra_id_1>User\n"
+ASSISTANT = "<extra_id_1>Assistant\n"
+
+TOOL_INSTRUCTION_HEAD = (  # jinja 40-43
+    "You are a function calling AI model. You are provided with function signatures within <tools></tools> XML tags.\n"
+    "You may call one or more functions to assist with the user query. Don't make assumptions about what values to "
+    "plug into functions.\n"
+    "Here are the available tools:\n"
+    "<tools>\n"
+)
+TOOL_INSTRUCTION_TAIL = (  # jinja 45-49
+    "\n"
+    "</tools>\n"
+    "For each function call, return a JSON object with function name and arguments within <tool_call></tool_call> XML "
+    "tags as follows:\n"
+    "<tool_call>\n"
+    '{"name": <function-name>, "arguments": <args-dict>}\n'
+    "</tool_call>"
+)
+
+
+class DomynSmall(ChatFormat):
+    """Renders conversations for Domyn Small. `add_generation_prompt` left out is false, as in the original.
+
+    tools: definitions, printed whole. enable_thinking: whether to switch thinking on without a word in a system
+    message; false does not overrule the words "thinking on".
+    """
+
+    name = "domyn_small"
+    model = "domyn/Domyn-Small-v1.0"
+
+    def __init__(self, *, tools: JSON = None, enable_thinking: JSON = False) -> None:
+        self.tools = tools
+        self.enable_thinking = enable_thinking
+
+    def write(self, out: Out, messages: JSON, add_generation_prompt: JSON) -> None:  # jinja 18-37, 54, 70-116
+        has_system, thinking = survey(messages)
+        mode = "thinking on\n" if self.enable_thinking or thinking else "thinking off\n"
+        has_tools = self.tools is not None and size(self.tools, "tools") > 0
+        if not has_system:
+            self.write_made_up_system(out, has_tools, mode)
+        for i, message in enumerate(messages):
+            out.message = i
+            role = field(message, "role")
+            if role == "system":
+                self.write_system(out, i, message, has_tools, mode)
+            elif role == "user":
+                self.write_user(out, i, message)
+            elif role == "assistant":
+                self.write_assistant(out, i, message)
+            elif role == "tool":
+                self.write_tool_response(out, i, message)
+        out.message = None
+        if add_generation_prompt:
+            self.write_generation_prompt(out, mode)
+
+    def write_made_up_system(self, out: Out, has_tools: bool, mode: str) -> None:  # jinja 57-67
+        out.control(SYSTEM)
+        if has_tools:
+            out.block(self.tools_block)
+            out.control("\n\n")
+        out.control(mode)
+
+    def write_system(  # jinja 73-84
+        self, out: Out, i: int, message: dict[str, JSON], has_tools: bool, mode: str
+    ) -> None:
+        content = shown(message.get("content", MISSING), "messages", i, "content")
+        clean_content = content.replace("thinking on", "").replace("thinking off", "").strip()
+        out.control(SYSTEM)
+        if has_tools:
+            out.block(self.tools_block)
+            out.control("\n")
+        if clean_content:
+            out.content(clean_content)
+            out.control("\n")
+        out.control(mode)
+
+    @cached_property
+    def tools_block(self) -> Block:
+        """What the tools print, written once per object."""
+        return recorded(self.write_tools)
+
+    def write_tools(self, out: Out) -> None:  # jinja 39-50
+        out.control(TOOL_INSTRUCTION_HEAD)
+        out.content(to_json(self.tools, "tools"))
+        out.control(TOOL_INSTRUCTION_TAIL)
+
+    def write_user(self, out: Out, i: int, message: dict[str, JSON]) -> None:  # jinja 87-89
+        out.control(USER)
+        out.content(text(message.get("content", MISSING), "messages", i, "content"))
+        out.control("\n")
+
+    def write_assistant(self, out: Out, i: int, message: dict[str, JSON]) -> None:  # jinja 92-103
+        out.control(ASSISTANT)
+        tool_calls = message.get("tool_calls", MISSING)
+        if size(tool_calls, "messages", i, "tool_calls") > 0:
+            self.write_tool_calls(out, i, tool_calls)
+        else:
+            out.output(text(message.get("content", MISSING), "messages", i, "content"))
+        out.control("\n")
+
+    def write_tool_calls(self, out: Out, i: int, tool_calls: JSON) -> None:  # jinja 95-99
+        separator = ""
+        for j, tool_call in enumerate(tool_calls):
+            path = ("messages", i, "tool_calls", j, "function")
+            function = mapping(field(tool_call, "function"), *path)
+            name = to_json(function.get("name", MISSING), *path, "name")
+            arguments = to_json(function.get("arguments", MISSING), *path, "arguments")
+            out.output_control(separator + "<tool_call>\n")
+            out.output(f'{{"name": {name}, "arguments": {arguments}}}')
+            out.output_control("\n</tool_call>")
+            separator = "\n"
+
+    def write_tool_response(self, out: Out, i: int, message: dict[str, JSON]) -> None:  # jinja 106-110
+        out.control(USER + "<tool_response>\n")
+        out.content(text(message.get("content", MISSING), "messages", i, "content"))
+        out.control("\n</tool_response>\n")
+
+    def write_generation_prompt(self, out: Out, mode: str) -> None:  # jinja 116-123
+        out.control(ASSISTANT)
+        out.control("<think>\n" if mode == "thinking on\n" else "<think>\n</think>\n\n")
+
+
+def survey(messages: JSON) -> tuple[bool, bool]:  # jinja 27-34
+    """Whether there is a system message, and whether one of them switches thinking on."""
+    has_system = thinking = False
+    for i, message in enumerate(each(messages, "messages")):
+        if field(message, "role") == "system":
+            has_system = True
+            # a substring of a string, an item of a list, a key of an object
+            if "thinking on" in each(message.get("content", MISSING), "messages", i, "content"):
+                thinking = True
+    return has_system, thinking

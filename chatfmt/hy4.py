@@ -1,0 +1,332 @@
+"""Hy4, after `golden/hy4/template.jinja` (tencent/Hy4-preview).
+
+The original prints no newline between turns; here each stands on a line of its own, without `:opensource`:
+
+    <｜hy_start｜>system<｜hy_middle｜>Be brief.<｜reasoning_mode｜>reasoning_effort:high<｜hy_end｜>
+    <｜hy_start｜>user<｜hy_middle｜>Weather in Oslo?<｜hy_end｜>
+    <｜hy_start｜>assistant<｜hy_middle｜><think>I look it up.</think><tool_calls><tool_call>weather
+        <arg_key>city</arg_key><arg_value>Oslo</arg_value></tool_call></tool_calls><｜hy_end｜>
+    <｜hy_start｜>tool<｜hy_middle｜><tool_response>4 °C</tool_response><｜hy_end｜>
+    <｜hy_start｜>assistant<｜hy_middle｜><think>
+
+A system block always opens the prompt; it alone carries the tools and the reasoning effort. Every role is printed,
+known or not. Tool responses are put in the order of the calls only where each call has exactly one.
+
+Whose text: the model writes reasoning and `</think>`, content, tool calls whole, and the `<｜hy_end｜>` of its turn.
+Think tags around nothing are the template's; a role that the template does not know is the caller's. The tools, and
+a system block that no message asked for, belong to no message. A run of tool messages opens with its first message
+and closes with its last.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from ._base import Block, ChatFormat, Out, recorded
+from ._errors import TemplateError
+from ._values import MISSING, each, field, mapping, positions, shown, text, to_json
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ._values import JSON, Part
+
+TOOLS_HEAD = (  # jinja 84-86
+    "# Tools\n"
+    "\n"
+    "You may call one or more functions to assist with the user query."
+    "\n"
+    "\n"
+    "You are provided with function signatures within <tools></tools> XML tags:"
+    "\n"
+    "<tools>\n"
+)
+
+
+class Hy4(ChatFormat):
+    """Renders conversations for Hy4. `add_generation_prompt` left out is false, as in the original.
+
+    tools: definitions, in OpenAI's wrapper or bare; `strict` and `defer_loading` are not printed, and tools with a
+    true `defer_loading` only where a tool response refers to them. reasoning_effort: "high" or "no_think".
+    preserved_thinking: whether to show reasoning from before the last user message; left out, it is shown if there
+    are tools. fallback_strategy: "reasoning_toolcall_retry" sets the effort to "high" and turns the generation
+    prompt off. raw_last_assistant: whether a last message of the assistant is a prefill, to be left open.
+    token_suffix: what the control tokens end in (no variable of the template; checkpoints differ in it).
+    """
+
+    name = "hy4"
+    model = "tencent/Hy4-preview"
+
+    def __init__(  # jinja 2-48
+        self,
+        *,
+        tools: JSON = None,
+        reasoning_effort: JSON = "high",
+        preserved_thinking: JSON = MISSING,
+        fallback_strategy: JSON = None,
+        raw_last_assistant: JSON = False,
+        token_suffix: str = ":opensource",
+    ) -> None:
+        self.hy_start = f"<｜hy_start{token_suffix}｜>"
+        self.hy_middle = f"<｜hy_middle{token_suffix}｜>"
+        self.hy_end = f"<｜hy_end{token_suffix}｜>"
+        self.think_begin = f"<think{token_suffix}>"
+        self.think_end = f"</think{token_suffix}>"
+        self.toolcalls_begin = f"<tool_calls{token_suffix}>"
+        self.toolcalls_end = f"</tool_calls{token_suffix}>"
+        self.toolcall_begin = f"<tool_call{token_suffix}>"
+        self.toolcall_end = f"</tool_call{token_suffix}>"
+        self.argkey_begin = f"<arg_key{token_suffix}>"
+        self.argkey_end = f"</arg_key{token_suffix}>"
+        self.argvalue_begin = f"<arg_value{token_suffix}>"
+        self.argvalue_end = f"</arg_value{token_suffix}>"
+        self.toolresponse_begin = f"<tool_response{token_suffix}>"
+        self.toolresponse_end = f"</tool_response{token_suffix}>"
+        self.reasoning_mode = f"<｜reasoning_mode{token_suffix}｜>"
+        self.tools = tools
+        self.preserved_thinking = preserved_thinking
+        self.reasoning_effort = reasoning_effort
+        self.fallback_strategy = fallback_strategy
+        self.raw_last_assistant = raw_last_assistant
+
+    def write(self, out: Out, messages: JSON, add_generation_prompt: JSON) -> None:  # jinja 183-301
+        effort = checked_effort(self.reasoning_effort)
+        if self.fallback_strategy == "reasoning_toolcall_retry":
+            effort, add_generation_prompt = "high", False
+        preserved = bool(self.tools) if self.preserved_thinking is MISSING else self.preserved_thinking
+        messages = list(each(messages, "messages"))  # of an object or a string, too, there is a first and a last item
+        last, last_user = len(messages) - 1, last_user_index(messages)
+        role = previous = MISSING
+        if not messages or field(messages[0], "role") != "system":
+            self.write_made_up_system(out, effort)
+        # The original first merges each run of tool messages into one message. Here the first of a run writes it all:
+        # which message is the first, the last, or after the last user message, comes to the same.
+        for i, message in enumerate(messages):
+            out.message = i
+            previous, role = role, field(message, "role")
+            if role == "system":
+                self.write_system(out, i, message, effort)
+            elif role == "user":
+                self.write_user(out, i, message)
+            elif role == "assistant":
+                shows_reasoning = effort != "no_think" and (preserved or i > last_user)
+                self.write_assistant(out, i, message, shows_reasoning, i == last and self.raw_last_assistant)
+            elif role == "tool":
+                if previous != "tool":
+                    self.write_tool_responses(out, messages, i)
+            else:
+                self.write_other(out, i, message)
+        out.message = None
+        if add_generation_prompt and role != "assistant":
+            self.write_generation_prompt(out, effort)
+
+    def write_made_up_system(self, out: Out, effort: str) -> None:  # jinja 197-204
+        out.control(self.hy_start + "system" + self.hy_middle)
+        if self.tools:
+            out.block(self.tools_block)
+        out.control(self.reasoning_mode + "reasoning_effort:" + effort)
+        out.control(self.hy_end)
+
+    def write_system(self, out: Out, i: int, message: dict[str, JSON], effort: str) -> None:  # jinja 209-225
+        out.control(self.hy_start + "system" + self.hy_middle)
+        content = content_to_text(message.get("content", MISSING), "messages", i, "content")
+        if i == 0:
+            if self.tools:
+                out.block(self.tools_block)
+                if content:
+                    out.control("\n\n")
+            out.content(content)
+            out.control(self.reasoning_mode + "reasoning_effort:" + effort)
+        else:
+            out.content(content)
+        out.control(self.hy_end)
+
+    @cached_property
+    def tools_block(self) -> Block:
+        """What the tools print, written once per object."""
+        return recorded(self.write_tools)
+
+    def write_tools(self, out: Out) -> None:  # jinja 83-107
+        out.control(TOOLS_HEAD)
+        separator = ""
+        for k, tool in enumerate(each(self.tools, "tools")):
+            function, path = function_of(tool, "tools", k)
+            if not field(function, "defer_loading"):
+                out.control(separator)
+                out.content(tool_to_json(function, *path))
+                separator = "\n"
+        out.control(
+            "\n"
+            "</tools>\n"
+            "\n"
+            f"For function call returns, you should first print {self.toolcalls_begin}\n"
+            "For each function call, you should return object like:\n"
+            f"{self.toolcall_begin}{{function-name}}"
+            f"{self.argkey_begin}{{arg-key-1}}{self.argkey_end}"
+            f"{self.argvalue_begin}{{arg-value-1}}{self.argvalue_end}"
+            f"{self.argkey_begin}{{arg-key-2}}{self.argkey_end}"
+            f"{self.argvalue_begin}{{arg-value-2}}{self.argvalue_end}"
+            "..."
+            f"{self.toolcall_end}\n"
+            f"At the end of function call returns, you should print {self.toolcalls_end}"
+        )
+
+    def write_user(self, out: Out, i: int, message: dict[str, JSON]) -> None:  # jinja 226-229
+        out.control(self.hy_start + "user" + self.hy_middle)
+        out.content(content_to_text(message.get("content", MISSING), "messages", i, "content"))
+        out.control(self.hy_end)
+
+    def write_other(self, out: Out, i: int, message: JSON) -> None:  # jinja 289-292
+        out.control(self.hy_start)
+        out.content(shown(field(message, "role"), "messages", i, "role"))
+        out.control(self.hy_middle)
+        out.content(content_to_text(field(message, "content"), "messages", i, "content"))
+        out.control(self.hy_end)
+
+    def write_assistant(  # jinja 230-284
+        self, out: Out, i: int, message: dict[str, JSON], shows_reasoning: bool, is_prefill: bool
+    ) -> None:
+        tool_calls = message.get("tool_calls")
+        out.control(self.hy_start + "assistant" + self.hy_middle)
+        if tool_calls or not is_prefill:
+            self.write_thinking(out, message, shows_reasoning)
+        out.output(content_to_text(message.get("content", MISSING), "messages", i, "content"))
+        if tool_calls:
+            self.write_tool_calls(out, i, tool_calls)
+        if not is_prefill:
+            out.output_control(self.hy_end)
+
+    def write_thinking(self, out: Out, message: dict[str, JSON], shows_reasoning: bool) -> None:  # jinja 232-244
+        reasoning = message.get("reasoning")
+        if not (isinstance(reasoning, str) and reasoning):
+            reasoning = message.get("reasoning_content")
+        if shows_reasoning and isinstance(reasoning, str) and reasoning:
+            out.control(self.think_begin)
+            out.output(reasoning)
+            out.output_control(self.think_end)
+        else:
+            out.control(self.think_begin + self.think_end)
+
+    def write_tool_calls(self, out: Out, i: int, tool_calls: JSON) -> None:  # jinja 259-273
+        out.output_control(self.toolcalls_begin)
+        for j, tool_call in enumerate(each(tool_calls, "messages", i, "tool_calls")):
+            function, path = function_of(tool_call, "messages", i, "tool_calls", j)
+            arguments = mapping(mapping(function, *path).get("arguments", MISSING), *path, "arguments")
+            out.output_control(self.toolcall_begin)
+            out.output(shown(function.get("name", MISSING), *path, "name"))
+            for key, value in arguments.items():
+                out.output_control(self.argkey_begin)
+                out.output(key)
+                out.output_control(self.argkey_end + self.argvalue_begin)
+                out.output(value if isinstance(value, str) else to_json(value, *path, "arguments", key))
+                out.output_control(self.argvalue_end)
+            out.output_control(self.toolcall_end)
+        out.output_control(self.toolcalls_end)
+
+    def write_tool_responses(self, out: Out, messages: list[JSON], start: int) -> None:  # jinja 135-181, 285-288
+        end = start + 1
+        while end < len(messages) and field(messages[end], "role") == "tool":
+            end += 1
+        responses = messages[start:end]
+        order: Sequence[int] = range(len(responses))
+        if start > 0 and field(messages[start - 1], "role") == "assistant" and messages[start - 1].get("tool_calls"):
+            order = in_call_order(responses, tool_call_ids(messages[start - 1]["tool_calls"]))
+        out.control(self.hy_start + "tool" + self.hy_middle)
+        for k in order:
+            out.message = start + k
+            self.write_tool_response(out, start + k, responses[k].get("content", MISSING))
+        out.message = end - 1
+        out.control(self.hy_end)
+
+    def write_tool_response(self, out: Out, i: int, content: JSON) -> None:  # jinja 109-133
+        first = content[0] if isinstance(content, (list, tuple)) and content else MISSING
+        if field(first, "type") == "tool_reference":
+            out.control(self.toolresponse_begin + "<tools>\n")
+            for reference in content:
+                self.write_referenced_tools(out, field(reference, "name"))
+            out.control("</tools>" + self.toolresponse_end)
+        elif field(first, "output") is not MISSING:
+            for k, part in enumerate(content):
+                out.control(self.toolresponse_begin)
+                out.content(shown(field(part, "output"), "messages", i, "content", k, "output"))
+                out.control(self.toolresponse_end)
+        else:
+            out.control(self.toolresponse_begin)
+            out.content(content_to_text(content, "messages", i, "content"))
+            out.control(self.toolresponse_end)
+
+    def write_referenced_tools(self, out: Out, name: JSON) -> None:  # jinja 117-122
+        for k, tool in enumerate(each(self.tools, "tools")):
+            function, path = function_of(tool, "tools", k)
+            if field(function, "name") == name:
+                out.content(tool_to_json(function, *path))
+                out.control("\n")
+
+    def write_generation_prompt(self, out: Out, effort: str) -> None:  # jinja 301-309
+        out.control(self.hy_start + "assistant" + self.hy_middle + self.think_begin)
+        if effort == "no_think":
+            out.control(self.think_end)
+
+
+def checked_effort(effort: JSON) -> str:  # jinja 32-40
+    if effort == "high" or effort == "no_think":
+        return str(effort)
+    words = "None" if effort is None else text(effort, "reasoning_effort")
+    raise TemplateError(f"reasoning_effort error : {words}, should be no_think/high", "reasoning_effort")
+
+
+def last_user_index(messages: list[JSON]) -> int:  # jinja 190-194
+    """-1 where no user speaks."""
+    for i in range(len(messages) - 1, -1, -1):
+        if field(messages[i], "role") == "user":
+            return i
+    return -1
+
+
+def function_of(tool: JSON, *path: Part) -> tuple[JSON, tuple[Part, ...]]:  # jinja 89, 118, 261
+    """What a tool definition or a tool call holds under `function`, else itself; and the path of that."""
+    if isinstance(tool, dict) and "function" in tool:
+        return tool["function"], (*path, "function")
+    return tool, path
+
+
+def tool_to_json(tool: JSON, *path: Part) -> str:  # jinja 50-61
+    """A tool definition as JSON, but for its names, which are not escaped."""
+    pairs = mapping(tool, *path).items()
+    fields = [f'"{k}": {to_json(v, *path, k)}' for k, v in pairs if k != "defer_loading" and k != "strict"]
+    return "{" + ", ".join(fields) + "}"
+
+
+def content_to_text(content: JSON, *path: Part) -> str:  # jinja 63-81
+    """A content as text: strings as they are, the text of parts, nothing for null, Python's str() for the rest."""
+    if isinstance(content, str):
+        return content
+    if isinstance(content, (list, tuple)):
+        return "".join([part_to_text(part, *path, k) for k, part in enumerate(content)])
+    return "" if content is None else shown(content, *path)
+
+
+def part_to_text(part: JSON, *path: Part) -> str:  # jinja 68-74
+    if isinstance(part, dict) and part.get("type") == "text":
+        return shown(part.get("text", MISSING), *path, "text")
+    return shown(part, *path)
+
+
+def tool_call_ids(tool_calls: list[JSON]) -> list[JSON]:  # jinja 248-257
+    """The ids of a turn's calls in their order; none at all where one has no id."""
+    ids = [field(tool_call, "id") or field(tool_call, "tool_call_id") for tool_call in tool_calls]
+    return ids if all(ids) else []
+
+
+def in_call_order(responses: list[dict[str, JSON]], ids: list[JSON]) -> Sequence[int]:  # jinja 158-177
+    """The positions of the responses to each id, if each has exactly one and no response is left; else as they came.
+
+    Two calls of one id find the same response twice.
+    """
+    as_given = range(len(responses))
+    if len(ids) != len(responses):
+        return as_given
+    search = positions([response.get("tool_call_id", response.get("id", MISSING)) for response in responses])
+    found = [search(tool_call_id) for tool_call_id in ids]
+    return [hits[0] for hits in found] if all(len(hits) == 1 for hits in found) else as_given

@@ -1,0 +1,234 @@
+"""Ministral 3 Reasoning, after `golden/ministral3_reasoning/template.jinja`.
+
+The model is mistralai/Ministral-3-14B-Reasoning-2512, in its first revision. The original prints no newline between
+turns; here each stands on a line of its own:
+
+    <s>[SYSTEM_PROMPT]Be brief.[/SYSTEM_PROMPT]
+    [AVAILABLE_TOOLS][{"type": "function", "function": {"name": "weather"}}][/AVAILABLE_TOOLS]
+    [INST]Weather in Oslo?[/INST]
+    [THINK]I look it up.[/THINK][TOOL_CALLS]weather[ARGS]{"city": "Oslo"}</s>
+    [TOOL_RESULTS]4 °C[/TOOL_RESULTS]
+
+Without a system message there is a default one. Reasoning is a chunk of the content; reasoning fields are not read.
+Ids are not written, and tool responses not reordered. There is no generation prompt.
+
+Whose text: the model writes all of an assistant turn, `[THINK]`, `[TOOL_CALLS]` and the token at its end too. In a
+system message the think tags are the template's. The begin token, the default system message and the tools belong to
+no message.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from ._base import Block, ChatFormat, Out, recorded
+from ._errors import TemplateError
+from ._values import MISSING, each, field, mapping, place, shown, size, text, to_json, wrong
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ._values import JSON
+
+DEFAULT_SYSTEM_MESSAGE = (  # jinja 2
+    "# HOW YOU SHOULD THINK AND ANSWER\n"
+    "\n"
+    "First draft your thinking process (inner monologue) until you arrive at a response. Format your response using "
+    "Markdown, and use LaTeX for any mathematical equations. Write both your thoughts and the response in the same "
+    "language as the input.\n"
+    "\n"
+    "Your thinking process must follow the template below:[THINK]Your thoughts or/and draft, like working through an "
+    "exercise on scratch paper. Be as casual and as long as you want until you are confident to generate the response "
+    "to the user.[/THINK]Here, provide a self-contained response."
+)
+
+
+class Ministral3Reasoning(ChatFormat):
+    """Renders conversations for Ministral 3 Reasoning. `add_generation_prompt` changes nothing, as in the original.
+
+    tools: definitions, printed whole. bos_token, eos_token: what opens the prompt and ends a turn of the assistant.
+    """
+
+    name = "ministral3_reasoning"
+    model = "mistralai/Ministral-3-14B-Reasoning-2512"
+
+    def __init__(self, *, tools: JSON = None, bos_token: JSON = "<s>", eos_token: JSON = "</s>") -> None:
+        self.tools = tools
+        self.bos_token = bos_token
+        self.eos_token = eos_token
+
+    def write(self, out: Out, messages: JSON, add_generation_prompt: JSON) -> None:  # jinja 5-9, 24-32, 43-126
+        out.control(shown(self.bos_token, "bos_token"))
+        if isinstance(messages, dict) or size(messages, "messages") == 0:
+            raise wrong(messages, "a list of at least one message", ("messages",))
+        first = 0
+        if field(messages[0], "role") == "system":
+            self.write_system(out, messages[0])
+            first = 1
+        else:
+            out.control("[SYSTEM_PROMPT]" + DEFAULT_SYSTEM_MESSAGE + "[/SYSTEM_PROMPT]")
+        if self.tools is not None and size(self.tools, "tools") > 0:
+            out.block(self.tools_block)
+        check_alternation(messages, first)
+        for i in range(first, len(messages)):
+            message = messages[i]
+            out.message = i
+            role = field(message, "role")
+            if role == "user":
+                self.write_user(out, i, message)
+            elif role == "assistant":
+                self.write_assistant(out, i, message)
+            elif role == "tool":
+                self.write_tool_response(out, i, message)
+            else:
+                found = text(mapping(message, "messages", i).get("role", MISSING), "messages", i, "role")
+                words = f"Only user, assistant and tool roles are supported, got {found}."
+                raise TemplateError(words, place("messages", i, "role"))
+
+    def write_system(self, out: Out, message: dict[str, JSON]) -> None:  # jinja 10-24
+        out.message = 0
+        out.control("[SYSTEM_PROMPT]")
+        content = message.get("content", MISSING)
+        if isinstance(content, str):
+            out.content(content)
+        else:
+            for k, block in enumerate(each(content, "messages", 0, "content")):
+                kind = field(block, "type")
+                if kind == "text":
+                    out.content(shown(block.get("text", MISSING), "messages", 0, "content", k, "text"))
+                elif kind == "thinking":
+                    out.control("[THINK]")
+                    out.content(text(block.get("thinking", MISSING), "messages", 0, "content", k, "thinking"))
+                    out.control("[/THINK]")
+                else:
+                    words = "Only text and thinking chunks are supported in system message contents."
+                    raise TemplateError(words, place("messages", 0, "content", k, "type"))
+        out.control("[/SYSTEM_PROMPT]")
+        out.message = None
+
+    @cached_property
+    def tools_block(self) -> Block:
+        """What the tools print, written once per object."""
+        return recorded(self.write_tools)
+
+    def write_tools(self, out: Out) -> None:  # jinja 37-41
+        out.control("[AVAILABLE_TOOLS]")
+        out.content(to_json(self.tools, "tools"))
+        out.control("[/AVAILABLE_TOOLS]")
+
+    def write_user(self, out: Out, i: int, message: dict[str, JSON]) -> None:  # jinja 58-80
+        content = message.get("content", MISSING)
+        if isinstance(content, str):
+            out.control("[INST]")
+            out.content(content)
+            out.control("[/INST]")
+            return
+        chunks = each(content, "messages", i, "content")
+        if len(chunks) == 0:
+            words = "User message must have a string or a list of chunks in content"
+            raise TemplateError(words, place("messages", i, "content"))
+        out.control("[INST]")
+        for k, block in sorted_by_type(chunks, i) if len(chunks) == 2 else enumerate(chunks):
+            kind = field(block, "type")
+            if kind == "text":
+                out.content(shown(block.get("text", MISSING), "messages", i, "content", k, "text"))
+            elif kind in ("image", "image_url"):
+                out.control("[IMG]")
+            else:
+                words = "Only text, image and image_url chunks are supported in user message content."
+                raise TemplateError(words, place("messages", i, "content", k, "type"))
+        out.control("[/INST]")
+
+    def write_assistant(self, out: Out, i: int, message: dict[str, JSON]) -> None:  # jinja 83-116
+        content = message.get("content", MISSING)
+        is_calling = has_tool_calls(message, i)
+        if (content is None or size(content, "messages", i, "content") == 0) and not is_calling:
+            words = "Assistant message must have a string or a list of chunks in content or a list of tool calls."
+            raise TemplateError(words, place("messages", i, "content"))
+        if isinstance(content, str):
+            out.output(content)
+        elif content is None:
+            needed = 'a string or a list (beside tool calls it can be "", or left out)'
+            raise wrong(content, needed, ("messages", i, "content"))
+        else:
+            self.write_chunks(out, i, content)
+        if is_calling:
+            self.write_tool_calls(out, i, message["tool_calls"])
+        out.output_control(shown(self.eos_token, "eos_token"))
+
+    def write_chunks(self, out: Out, i: int, content: JSON) -> None:  # jinja 90-100
+        for k, block in enumerate(content):
+            kind = field(block, "type")
+            if kind == "text":
+                out.output(shown(block.get("text", MISSING), "messages", i, "content", k, "text"))
+            elif kind == "thinking":
+                out.output_control("[THINK]")
+                out.output(text(block.get("thinking", MISSING), "messages", i, "content", k, "thinking"))
+                out.output_control("[/THINK]")
+            else:
+                words = "Only text and thinking chunks are supported in assistant message contents."
+                raise TemplateError(words, place("messages", i, "content", k, "type"))
+
+    def write_tool_calls(self, out: Out, i: int, tool_calls: JSON) -> None:  # jinja 103-113
+        for j, tool in enumerate(tool_calls):
+            path = ("messages", i, "tool_calls", j, "function")
+            function = mapping(field(tool, "function"), *path)
+            name = text(function.get("name", MISSING), *path, "name")
+            arguments = function.get("arguments", MISSING)
+            out.output_control("[TOOL_CALLS]")
+            if isinstance(arguments, str):
+                out.output(name)
+                out.output_control("[ARGS]" if arguments else "[ARGS]{}")
+                out.output(arguments)
+            else:
+                out.output(html_escaped(name))
+                out.output_control("[ARGS]")
+                out.output(to_json(arguments, *path, "arguments"))
+
+    def write_tool_response(self, out: Out, i: int, message: dict[str, JSON]) -> None:  # jinja 119-120
+        out.control("[TOOL_RESULTS]")
+        out.content(shown(message.get("content", MISSING), "messages", i, "content"))
+        out.control("[/TOOL_RESULTS]")
+
+
+def check_alternation(messages: JSON, first: int) -> None:  # jinja 44-52
+    index = 0
+    for i in range(first, len(messages)):
+        message = messages[i]
+        role = field(message, "role")
+        if role == "user" or (role == "assistant" and not has_tool_calls(message, i)):
+            if (role == "user") != (index % 2 == 0):
+                words = (
+                    "After the optional system message, conversation roles must alternate user and assistant roles "
+                    "except for tool calls and results."
+                )
+                raise TemplateError(words, place("messages", i, "role"))
+            index += 1
+
+
+def has_tool_calls(message: dict[str, JSON], i: int) -> bool:  # jinja 46, 84, 102
+    tool_calls = message.get("tool_calls")
+    return tool_calls is not None and size(tool_calls, "messages", i, "tool_calls") > 0
+
+
+def sorted_by_type(content: JSON, i: int) -> list[tuple[int, JSON]]:  # jinja 64
+    """The items of a content with their positions, in the order of their types.
+
+    As Jinja does it, types are compared as lists of one: equal values of any type, two missing ones too, need no order.
+    """
+
+    def key(item: tuple[int, JSON]) -> list[JSON]:
+        kind = field(item[1], "type")
+        return [kind.lower() if isinstance(kind, str) else kind]
+
+    try:
+        return sorted(enumerate(content), key=key)
+    except TypeError:
+        raise wrong(content, "two chunks whose types are strings", ("messages", i, "content")) from None
+
+
+HTML_ESCAPES = str.maketrans({"&": "&amp;", ">": "&gt;", "<": "&lt;", "'": "&#39;", '"': "&#34;"})
+
+
+def html_escaped(name: str) -> str:  # jinja 112
+    """What becomes of a string when Jinja adds arguments to it that are marked as safe HTML."""
+    return name.translate(HTML_ESCAPES)
