@@ -71,7 +71,9 @@ class DomynSmall(ChatFormat):
         self.tools = tools
         self.enable_thinking = enable_thinking
 
-    def write(self, out: Out, messages: JSON, add_generation_prompt: JSON) -> None:  # jinja 18-37, 54, 70-116
+    def write(  # jinja 18-24, 37-38, 51-57, 70-73, 87, 92, 106, 112-116
+        self, out: Out, messages: JSON, add_generation_prompt: JSON
+    ) -> None:
         has_system, thinking = survey(messages)
         mode = "thinking on\n" if self.enable_thinking or thinking else "thinking off\n"
         has_tools = self.tools is not None and size(self.tools, "tools") > 0
@@ -92,14 +94,14 @@ class DomynSmall(ChatFormat):
         if add_generation_prompt:
             self.write_generation_prompt(out, mode)
 
-    def write_made_up_system(self, out: Out, has_tools: bool, mode: str) -> None:  # jinja 57-67
+    def write_made_up_system(self, out: Out, has_tools: bool, mode: str) -> None:  # jinja 58-67
         out.control(SYSTEM)
         if has_tools:
             out.block(self.tools_block)
             out.control("\n\n")
         out.control(mode)
 
-    def write_system(  # jinja 73-84
+    def write_system(  # jinja 75-84
         self, out: Out, i: int, message: dict[str, JSON], has_tools: bool, mode: str
     ) -> None:
         content = shown(message.get("content", MISSING), "messages", i, "content")
@@ -123,12 +125,12 @@ class DomynSmall(ChatFormat):
         out.content(to_json(self.tools, "tools"))
         out.control(TOOL_INSTRUCTION_TAIL)
 
-    def write_user(self, out: Out, i: int, message: dict[str, JSON]) -> None:  # jinja 87-89
+    def write_user(self, out: Out, i: int, message: dict[str, JSON]) -> None:  # jinja 88-89
         out.control(USER)
         out.content(text(message.get("content", MISSING), "messages", i, "content"))
         out.control("\n")
 
-    def write_assistant(self, out: Out, i: int, message: dict[str, JSON]) -> None:  # jinja 92-103
+    def write_assistant(self, out: Out, i: int, message: dict[str, JSON]) -> None:  # jinja 93-103
         out.control(ASSISTANT)
         tool_calls = message.get("tool_calls", MISSING)
         if size(tool_calls, "messages", i, "tool_calls") > 0:
@@ -141,7 +143,7 @@ class DomynSmall(ChatFormat):
         separator = ""
         for j, tool_call in enumerate(tool_calls):
             path = ("messages", i, "tool_calls", j, "function")
-            function = mapping(field(tool_call, "function"), *path)
+            function = mapping(mapping(tool_call, *path[:-1]).get("function", MISSING), *path)
             name = to_json(function.get("name", MISSING), *path, "name")
             arguments = to_json(function.get("arguments", MISSING), *path, "arguments")
             out.output_control(separator + "<tool_call>\n")
@@ -149,12 +151,12 @@ class DomynSmall(ChatFormat):
             out.output_control("\n</tool_call>")
             separator = "\n"
 
-    def write_tool_response(self, out: Out, i: int, message: dict[str, JSON]) -> None:  # jinja 106-110
+    def write_tool_response(self, out: Out, i: int, message: dict[str, JSON]) -> None:  # jinja 107-110
         out.control(USER + "<tool_response>\n")
         out.content(text(message.get("content", MISSING), "messages", i, "content"))
         out.control("\n</tool_response>\n")
 
-    def write_generation_prompt(self, out: Out, mode: str) -> None:  # jinja 116-123
+    def write_generation_prompt(self, out: Out, mode: str) -> None:  # jinja 117-123
         out.control(ASSISTANT)
         out.control("<think>\n" if mode == "thinking on\n" else "<think>\n</think>\n\n")
 

@@ -58,7 +58,7 @@ class Hy4(ChatFormat):
     name = "hy4"
     model = "tencent/Hy4-preview"
 
-    def __init__(  # jinja 2-48
+    def __init__(  # jinja 2-30, 46-48
         self,
         *,
         tools: JSON = None,
@@ -90,7 +90,9 @@ class Hy4(ChatFormat):
         self.fallback_strategy = fallback_strategy
         self.raw_last_assistant = raw_last_assistant
 
-    def write(self, out: Out, messages: JSON, add_generation_prompt: JSON) -> None:  # jinja 183-301
+    def write(  # jinja 42-45, 183-189, 194, 197, 206-209, 226, 230, 285, 289, 293-302
+        self, out: Out, messages: JSON, add_generation_prompt: JSON
+    ) -> None:
         effort = checked_effort(self.reasoning_effort)
         if self.fallback_strategy == "reasoning_toolcall_retry":
             effort, add_generation_prompt = "high", False
@@ -121,14 +123,14 @@ class Hy4(ChatFormat):
         if add_generation_prompt and role != "assistant":
             self.write_generation_prompt(out, effort)
 
-    def write_made_up_system(self, out: Out, effort: str) -> None:  # jinja 197-204
+    def write_made_up_system(self, out: Out, effort: str) -> None:  # jinja 198-204
         out.control(self.hy_start + "system" + self.hy_middle)
         if self.tools:
             out.block(self.tools_block)
         out.control(self.reasoning_mode + "reasoning_effort:" + effort)
         out.control(self.hy_end)
 
-    def write_system(self, out: Out, i: int, message: dict[str, JSON], effort: str) -> None:  # jinja 209-225
+    def write_system(self, out: Out, i: int, message: dict[str, JSON], effort: str) -> None:  # jinja 210-225
         out.control(self.hy_start + "system" + self.hy_middle)
         content = content_to_text(message.get("content", MISSING), "messages", i, "content")
         if i == 0:
@@ -172,19 +174,19 @@ class Hy4(ChatFormat):
             f"At the end of function call returns, you should print {self.toolcalls_end}"
         )
 
-    def write_user(self, out: Out, i: int, message: dict[str, JSON]) -> None:  # jinja 226-229
+    def write_user(self, out: Out, i: int, message: dict[str, JSON]) -> None:  # jinja 227-229
         out.control(self.hy_start + "user" + self.hy_middle)
         out.content(content_to_text(message.get("content", MISSING), "messages", i, "content"))
         out.control(self.hy_end)
 
-    def write_other(self, out: Out, i: int, message: JSON) -> None:  # jinja 289-292
+    def write_other(self, out: Out, i: int, message: JSON) -> None:  # jinja 290-292
         out.control(self.hy_start)
         out.content(shown(field(message, "role"), "messages", i, "role"))
         out.control(self.hy_middle)
         out.content(content_to_text(field(message, "content"), "messages", i, "content"))
         out.control(self.hy_end)
 
-    def write_assistant(  # jinja 230-284
+    def write_assistant(  # jinja 231-246, 258-284
         self, out: Out, i: int, message: dict[str, JSON], shows_reasoning: bool, is_prefill: bool
     ) -> None:
         tool_calls = message.get("tool_calls")
@@ -197,7 +199,7 @@ class Hy4(ChatFormat):
         if not is_prefill:
             out.output_control(self.hy_end)
 
-    def write_thinking(self, out: Out, message: dict[str, JSON], shows_reasoning: bool) -> None:  # jinja 232-244
+    def write_thinking(self, out: Out, message: dict[str, JSON], shows_reasoning: bool) -> None:  # jinja 233-244
         reasoning = message.get("reasoning")
         if not (isinstance(reasoning, str) and reasoning):
             reasoning = message.get("reasoning_content")
@@ -224,7 +226,7 @@ class Hy4(ChatFormat):
             out.output_control(self.toolcall_end)
         out.output_control(self.toolcalls_end)
 
-    def write_tool_responses(self, out: Out, messages: list[JSON], start: int) -> None:  # jinja 135-181, 285-288
+    def write_tool_responses(self, out: Out, messages: list[JSON], start: int) -> None:  # jinja 136-181, 286-288
         end = start + 1
         while end < len(messages) and field(messages[end], "role") == "tool":
             end += 1
@@ -263,7 +265,7 @@ class Hy4(ChatFormat):
                 out.content(tool_to_json(function, *path))
                 out.control("\n")
 
-    def write_generation_prompt(self, out: Out, effort: str) -> None:  # jinja 301-309
+    def write_generation_prompt(self, out: Out, effort: str) -> None:  # jinja 303-309
         out.control(self.hy_start + "assistant" + self.hy_middle + self.think_begin)
         if effort == "no_think":
             out.control(self.think_end)

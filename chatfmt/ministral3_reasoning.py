@@ -56,7 +56,9 @@ class Ministral3Reasoning(ChatFormat):
         self.bos_token = bos_token
         self.eos_token = eos_token
 
-    def write(self, out: Out, messages: JSON, add_generation_prompt: JSON) -> None:  # jinja 5-9, 24-32, 43-126
+    def write(  # jinja 5-9, 25-38, 41, 55-58, 83, 119, 123-126
+        self, out: Out, messages: JSON, add_generation_prompt: JSON
+    ) -> None:
         out.control(shown(self.bos_token, "bos_token"))
         if isinstance(messages, dict) or size(messages, "messages") == 0:
             raise wrong(messages, "a list of at least one message", ("messages",))
@@ -110,12 +112,12 @@ class Ministral3Reasoning(ChatFormat):
         """What the tools print, written once per object."""
         return recorded(self.write_tools)
 
-    def write_tools(self, out: Out) -> None:  # jinja 37-41
+    def write_tools(self, out: Out) -> None:  # jinja 39-40
         out.control("[AVAILABLE_TOOLS]")
         out.content(to_json(self.tools, "tools"))
         out.control("[/AVAILABLE_TOOLS]")
 
-    def write_user(self, out: Out, i: int, message: dict[str, JSON]) -> None:  # jinja 58-80
+    def write_user(self, out: Out, i: int, message: dict[str, JSON]) -> None:  # jinja 59-80
         content = message.get("content", MISSING)
         if isinstance(content, str):
             out.control("[INST]")
@@ -138,7 +140,7 @@ class Ministral3Reasoning(ChatFormat):
                 raise TemplateError(words, place("messages", i, "content", k, "type"))
         out.control("[/INST]")
 
-    def write_assistant(self, out: Out, i: int, message: dict[str, JSON]) -> None:  # jinja 83-116
+    def write_assistant(self, out: Out, i: int, message: dict[str, JSON]) -> None:  # jinja 84-116
         content = message.get("content", MISSING)
         is_calling = has_tool_calls(message, i)
         if (content is None or size(content, "messages", i, "content") == 0) and not is_calling:
@@ -171,20 +173,20 @@ class Ministral3Reasoning(ChatFormat):
     def write_tool_calls(self, out: Out, i: int, tool_calls: JSON) -> None:  # jinja 103-113
         for j, tool in enumerate(tool_calls):
             path = ("messages", i, "tool_calls", j, "function")
-            function = mapping(field(tool, "function"), *path)
-            name = text(function.get("name", MISSING), *path, "name")
-            arguments = function.get("arguments", MISSING)
+            function = mapping(mapping(tool, *path[:-1]).get("function", MISSING), *path)
+            arguments, name = function.get("arguments", MISSING), function.get("name", MISSING)
             out.output_control("[TOOL_CALLS]")
             if isinstance(arguments, str):
-                out.output(name)
+                out.output(text(name, *path, "name"))
                 out.output_control("[ARGS]" if arguments else "[ARGS]{}")
                 out.output(arguments)
             else:
-                out.output(html_escaped(name))
+                arguments = to_json(arguments, *path, "arguments")
+                out.output(html_escaped(text(name, *path, "name")))
                 out.output_control("[ARGS]")
-                out.output(to_json(arguments, *path, "arguments"))
+                out.output(arguments)
 
-    def write_tool_response(self, out: Out, i: int, message: dict[str, JSON]) -> None:  # jinja 119-120
+    def write_tool_response(self, out: Out, i: int, message: dict[str, JSON]) -> None:  # jinja 120
         out.control("[TOOL_RESULTS]")
         out.content(shown(message.get("content", MISSING), "messages", i, "content"))
         out.control("[/TOOL_RESULTS]")
@@ -205,7 +207,7 @@ def check_alternation(messages: JSON, first: int) -> None:  # jinja 44-52
             index += 1
 
 
-def has_tool_calls(message: dict[str, JSON], i: int) -> bool:  # jinja 46, 84, 102
+def has_tool_calls(message: dict[str, JSON], i: int) -> bool:  # jinja 102
     tool_calls = message.get("tool_calls")
     return tool_calls is not None and size(tool_calls, "messages", i, "tool_calls") > 0
 
@@ -229,6 +231,6 @@ def sorted_by_type(content: JSON, i: int) -> list[tuple[int, JSON]]:  # jinja 64
 HTML_ESCAPES = str.maketrans({"&": "&amp;", ">": "&gt;", "<": "&lt;", "'": "&#39;", '"': "&#34;"})
 
 
-def html_escaped(name: str) -> str:  # jinja 112
+def html_escaped(name: str) -> str:  # jinja 108
     """What becomes of a string when Jinja adds arguments to it that are marked as safe HTML."""
     return name.translate(HTML_ESCAPES)

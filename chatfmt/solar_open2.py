@@ -68,18 +68,18 @@ TOOL_CALL_INSTRUCTION = (  # jinja 46-49
     "<|tool_arg:start|>{example-key-name-2}<|tool_arg:value|>{example-value-2}<|tool_arg:end|>\n"
     "<|tool_call:end|>\n"
 )
-JSON_SCHEMA_HEAD = (  # jinja 72
+JSON_SCHEMA_HEAD = (  # jinja 70
     "\n"
     "\n"
     "- Your final response should follow the JSON schema:\n"
     "```json\n"
 )
-JSON_SCHEMA_TAIL = (  # jinja 74
+JSON_SCHEMA_TAIL = (  # jinja 72
     "\n"
     "```\n"
     "- Please ensure your answers adhere to this format and do not contain any unnecessary text."
 )
-JSON_OBJECT = (  # jinja 76-77
+JSON_OBJECT = (  # jinja 74-75
     "\n"
     "\n"
     "- Your final response must be a valid JSON object."
@@ -105,7 +105,7 @@ class SolarOpen2(ChatFormat):
     model = "upstage/Solar-Open2-250B"
     default_generation_prompt = True  # jinja 2
 
-    def __init__(  # jinja 1-5
+    def __init__(  # jinja 2-5
         self,
         *,
         tools: JSON = None,
@@ -122,7 +122,9 @@ class SolarOpen2(ChatFormat):
         self.think_render_option = think_render_option
         self.now = now
 
-    def write(self, out: Out, messages: JSON, add_generation_prompt: JSON) -> None:  # jinja 119-130, 225-228
+    def write(  # jinja 8, 107, 117-121, 123-130, 176-177, 225-228
+        self, out: Out, messages: JSON, add_generation_prompt: JSON
+    ) -> None:
         last_user, system_messages = survey(messages)
         if system_messages or self.provider_system_prompt or self.tools or self.response_format:
             self.write_system(out, system_messages)
@@ -145,7 +147,7 @@ class SolarOpen2(ChatFormat):
         if add_generation_prompt:
             self.write_generation_prompt(out)
 
-    def write_system(self, out: Out, system_messages: list[tuple[int, JSON]]) -> None:  # jinja 19-34, 107-117
+    def write_system(self, out: Out, system_messages: list[tuple[int, JSON]]) -> None:  # jinja 19-34, 108-116
         out.control(IM_START + "system" + IM_CONTENT)
         separator = ""
         if self.provider_system_prompt:
@@ -182,7 +184,7 @@ class SolarOpen2(ChatFormat):
             out.control(TOOL_END + "\n")
         out.control(TOOL_CALL_INSTRUCTION)
 
-    def write_response_format(self, out: Out) -> None:  # jinja 68-80
+    def write_response_format(self, out: Out) -> None:  # jinja 65-77
         out.control("## Output Format Constraint")
         kind = field(self.response_format, "type")
         if kind == "json_schema":
@@ -193,12 +195,12 @@ class SolarOpen2(ChatFormat):
         elif kind == "json_object":
             out.control(JSON_OBJECT)
 
-    def write_user(self, out: Out, i: int, message: dict[str, JSON]) -> None:  # jinja 121-122
+    def write_user(self, out: Out, i: int, message: dict[str, JSON]) -> None:  # jinja 122
         out.control(IM_START + "user" + IM_CONTENT)
         out.content(text(message.get("content", MISSING), "messages", i, "content"))
         out.control(IM_END + "\n")
 
-    def write_assistant(self, out: Out, i: int, message: dict[str, JSON], is_current: bool) -> None:  # jinja 177-224
+    def write_assistant(self, out: Out, i: int, message: dict[str, JSON], is_current: bool) -> None:  # jinja 178-224
         out.control(IM_START + "assistant" + IM_CONTENT)
         self.write_thinking(out, i, message, is_current)
         content = message.get("content")
@@ -250,7 +252,7 @@ class SolarOpen2(ChatFormat):
             out.output(value if isinstance(value, str) else to_json(value, *path, "arguments", key))
             out.output_control(TOOL_ARG_END + "\n")
 
-    def write_tool_responses(self, out: Out, messages: list[JSON], start: int) -> None:  # jinja 130-176
+    def write_tool_responses(self, out: Out, messages: list[JSON], start: int) -> None:  # jinja 131-175
         end = start + 1
         while end < len(messages) and field(messages[end], "role") == "tool":
             end += 1
@@ -275,7 +277,7 @@ class SolarOpen2(ChatFormat):
             out.control(THINK_END)
 
 
-def survey(messages: JSON) -> tuple[int, list[tuple[int, JSON]]]:  # jinja 10-16, 99-105
+def survey(messages: JSON) -> tuple[int, list[tuple[int, JSON]]]:  # jinja 11-16, 100-105
     """The index of the last user message (-1 for none), and every system message's index and content."""
     last_user, system_messages = -1, []
     for i, message in enumerate(each(messages, "messages")):
@@ -287,7 +289,9 @@ def survey(messages: JSON) -> tuple[int, list[tuple[int, JSON]]]:  # jinja 10-16
     return last_user, system_messages
 
 
-def in_call_order(responses: list[dict[str, JSON]], tool_calls: list[dict[str, JSON]]) -> list[int]:  # jinja 149-167
+def in_call_order(  # jinja 149-152, 155, 157-162, 166-167
+    responses: list[dict[str, JSON]], tool_calls: list[dict[str, JSON]]
+) -> list[int]:
     """The positions of the responses to each call, call by call, and last those of the responses to none.
 
     A response is found again by every call of the same id. A response without id answers none: ids of calls are true.

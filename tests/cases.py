@@ -6,14 +6,14 @@ import datetime
 import json
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Dict, List, NamedTuple, Optional
+from typing import Any, NamedTuple
 
 GOLDEN = Path(__file__).resolve().parent.parent / "golden"
-MANIFEST: Dict[str, Any] = json.loads((GOLDEN / "manifest.json").read_text(encoding="utf-8"))
-TEMPLATES: List[str] = list(MANIFEST["templates"])
+MANIFEST: dict[str, Any] = json.loads((GOLDEN / "manifest.json").read_text(encoding="utf-8"))
+TEMPLATES: list[str] = list(MANIFEST["templates"])
 NOW = datetime.datetime.fromisoformat(MANIFEST["date"])
 
-Case = Dict[str, Any]
+Case = dict[str, Any]
 
 
 class Outcome(NamedTuple):
@@ -21,13 +21,13 @@ class Outcome(NamedTuple):
 
     kind: str  # "text", "TemplateError" or "InputError"
     text: str = ""
-    path: Optional[str] = None  # where the error is, as the port says; the originals know no paths
+    path: str | None = None  # where the error is, as the port says; the originals know no paths
 
     def same(self, other: Outcome) -> bool:
         return self.kind == other.kind and (self.kind == "InputError" or self.text == other.text)
 
 
-def names(template: str) -> List[str]:
+def names(template: str) -> list[str]:
     """The names of all cases of a template, its own and the shared ones."""
     files = [*(GOLDEN / template).glob("*.input.json"), *(GOLDEN / "conversations").glob("*.input.json")]
     return sorted(file.name[: -len(".input.json")] for file in files)

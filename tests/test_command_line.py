@@ -1,0 +1,197 @@
+"""`python -m chatfmt`, run as a user runs it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cases import GOLDEN, TEMPLATES, expected, names
+
+import chatfmt
+from chatfmt.__main__ import show
+
+ROOT = Path(__file__).resolve().parent.parent
+SHARED = sorted(file.name[: -len(".input.json")] for file in (GOLDEN / "conversations").glob("*.input.json"))
+
+
+def run(*arguments: str, stdin: bytes | None = None) -> subprocess.CompletedProcess[bytes]:
+    command = [sys.executable, "-m", "chatfmt", *arguments]
+    return subprocess.run(command, cwd=ROOT, input=stdin, capture_output=True, check=False)
+
+
+def render(template: str, conversation: Any, *arguments: str) -> subprocess.CompletedProcess[bytes]:
+    return run("render", template, "-", *arguments, stdin=json.dumps(conversation).encode())
+
+
+def complaint(result: subprocess.CompletedProcess[bytes]) -> str:
+    """The one line on standard error that bad input leads to."""
+    assert result.returncode == 1
+    assert result.stdout == b""
+    line = result.stderr.decode("utf-8")
+    assert line.startswith("chatfmt: ")
+    assert line.count("\n") == 1
+    assert line.endswith("\n")
+    return line[len("chatfmt: ") : -1]
+
+
+HI = [{"role": "user", "content": "Hi"}]
+
+
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_files_of_the_golden_suite_render_to_exact_bytes(template: str) -> None:
+    name = "one_tool_call"
+    result = run("render", template, str(GOLDEN / "conversations" / f"{name}.input.json"))
+    assert result.returncode == 0
+    assert result.stdout == expected(template, name).text.encode("utf-8")
+    assert result.stderr == b""
+
+
+def test_a_list_of_messages_from_standard_input() -> None:
+    assert render("hy4", HI).stdout.decode() == chatfmt.Hy4().render(HI)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+def test_json_in_other_unicode_encodings(encoding: str) -> None:
+    messages = [{"role": "user", "content": "Grüße"}]
+    data = json.dumps(messages, ensure_ascii=False).encode(encoding)
+    assert run("render", "hy4", "-", stdin=data).stdout.decode() == chatfmt.Hy4().render(messages)
+
+
+def test_options_and_generation_prompt_of_the_file_and_over_it() -> None:
+    options = {"reasoning_effort": "no_think"}
+    conversation = {"messages": HI, "options": options, "add_generation_prompt": True}
+    no_think, high = chatfmt.Hy4(reasoning_effort="no_think"), chatfmt.Hy4()
+    assert render("hy4", conversation).stdout.decode() == no_think.render(HI, add_generation_prompt=True)
+    found = render("hy4", conversation, "--no-generation-prompt", "--option", 'reasoning_effort="high"')
+    assert found.stdout.decode() == high.render(HI, add_generation_prompt=False)
+    assert render("hy4", HI, "--generation-prompt").stdout.decode() == high.render(HI, add_generation_prompt=True)
+    assert render("hy4", {"messages": HI, "tools": [{"name": "f"}]}).stdout.decode() == chatfmt.Hy4(
+        tools=[{"name": "f"}]
+    ).render(HI)
+
+
+def test_date_option() -> None:
+    found = render("solar_open2", HI, "--option", "provider_system_prompt=true", "--option", 'now="2031-05-06"')
+    assert b"The current date is 2031-05-06." in found.stdout
+    assert "must be a date" in complaint(render("solar_open2", HI, "--option", "now=5"))
+
+
+def test_segments() -> None:
+    lines = render("hy4", HI, "--segments").stdout.decode().splitlines()
+    found = [json.loads(line) for line in lines]
+    assert found == [segment._asdict() for segment in chatfmt.Hy4().segments(HI)]
+
+
+def test_show_is_plain_when_not_a_terminal() -> None:
+    result = render("domyn_small", [{"role": "user", "content": "a\x1b[31m\u200bb é"}], "--show")
+    assert result.stdout.decode() == "<extra_id_0>System\nthinking off\n<extra_id_1>User\na\\x1b[31m\\u200bb é\n\n"
+
+
+def test_show_on_a_terminal_gives_each_kind_its_colour() -> None:
+    segments = chatfmt.Hy4().segments([*HI, {"role": "assistant", "content": "\x1b[0mx"}])
+    shown = show(segments, in_colour=True)
+    assert "\x1b[36m<｜hy_start:opensource｜>user<｜hy_middle:opensource｜>\x1b[0m\x1b[0mHi\x1b[0m" in shown
+    assert "\x1b[32m\\x1b[0mx\x1b[0m\x1b[1;35m<｜hy_end:opensource｜>\x1b[0m" in shown
+
+
+def test_list() -> None:
+    lines = run("list").stdout.decode().splitlines()
+    for name, template in chatfmt.TEMPLATES.items():
+        assert f"{name}  {template.model}" in lines
+    assert '    reasoning_effort = "high"' in lines
+    assert "    preserved_thinking = (true with tools, else false)" in lines
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"", "standard input is not JSON: "),
+        (b"{", "standard input is not JSON: "),
+        (b"\xff\xfe\xff", "standard input is not JSON: "),
+        (b"[" * 200_000, "standard input is nested too deep"),
+        (b"5", "standard input holds no messages"),
+        (b'{"message": []}', "standard input holds no messages"),
+        (b'{"messages": [], "options": []}', "standard input: options must be an object"),
+        (b'{"messages": [], "options": {"x": 1}}', "standard input: options.x is unknown, but must be one of tools"),
+        (b'{"messages": [], "reasoning_effort": "high"}', "standard input: reasoning_effort is an option"),
+        (b'{"messages": 5}', "standard input: messages is a number, but must be a list"),
+        (b'[{"role": "user", "content": "\\ud800"}]', "standard input: messages[0] holds a lone surrogate"),
+    ],
+)
+def test_bad_input_is_one_line(data: bytes, words: str) -> None:
+    assert complaint(run("render", "hy4", "-", stdin=data)).startswith(words)
+
+
+def test_refusals_name_file_place_and_words() -> None:
+    assert complaint(render("solar_open2", [{"role": "tool", "content": ""}])) == (
+        "standard input: messages[0].tool_call_id: tool message is missing required 'tool_call_id' field"
+    )
+    assert complaint(render("hy4", HI, "--option", r'reasoning_effort="a\nb"')) == (
+        r"standard input: reasoning_effort error : a\nb, should be no_think/high"
+    )
+
+
+def test_missing_file() -> None:
+    assert complaint(run("render", "hy4", "no/such/file.json")).startswith("no/such/file.json cannot be read: ")
+    assert complaint(run("render", "hy4", str(ROOT))).startswith(f"{ROOT} cannot be read: ")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["render"],
+        ["render", "hy5", "-"],
+        ["render", "hy4", "-", "--option", "reasoning_effort=high"],
+        ["render", "hy4", "-", "--option", "reasoning_effort"],
+        ["render", "hy4", "-", "--option", "x=1"],
+        ["render", "hy4", "-", "--show", "--segments"],
+        ["render", "hy4", "-", "--unknown"],
+        ["list", "x"],
+    ],
+)
+def test_wrong_usage_exits_with_2(arguments: list[str]) -> None:
+    result = run(*arguments, stdin=b"[]")
+    assert result.returncode == 2
+    assert result.stdout == b""
+    assert b"usage: python -m chatfmt" in result.stderr
+
+
+@pytest.mark.skipif(os.name == "nt", reason="pipes and signals of POSIX")
+def test_a_broken_pipe_is_quiet() -> None:
+    long = json.dumps([{"role": "user", "content": "x" * 1_000_000}]).encode()
+    command = [sys.executable, "-m", "chatfmt", "render", "hy4", "-"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, cwd=ROOT, stdin=pipe, stdout=pipe, stderr=pipe) as process:
+        assert process.stdin
+        assert process.stdout
+        assert process.stderr
+        process.stdout.close()
+        process.stdin.write(long)
+        process.stdin.close()
+        assert process.stderr.read() == b""
+        assert process.wait() == 1
+
+
+@pytest.mark.skipif(os.name == "nt", reason="pipes and signals of POSIX")
+def test_interruption_is_quiet() -> None:
+    code = (
+        "import os, signal, sys, threading; from chatfmt.__main__ import main; "
+        "threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start(); sys.exit(main(['render', 'hy4', '-']))"
+    )
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdin=pipe, stdout=pipe, stderr=pipe) as process:
+        assert process.stderr
+        assert process.wait(timeout=30) == 128 + signal.SIGINT
+        assert process.stderr.read() == b""
+
+
+def test_every_shared_conversation_is_a_file_for_the_command_line() -> None:
+    assert len(SHARED) >= 10
+    assert set(SHARED) <= set(names("hy4"))
