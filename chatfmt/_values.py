@@ -64,6 +64,13 @@ def text(value: JSON, *path: Part) -> str:
     raise wrong(value, "a string", path)
 
 
+def sequence(value: JSON, *path: Part) -> JSON:
+    """A list whose items are needed as objects, so that keys or characters would not do."""
+    if isinstance(value, (list, tuple)):
+        return value
+    raise wrong(value, "a list", path)
+
+
 def mapping(value: JSON, *path: Part) -> dict[str, JSON]:
     """A value whose `.items()` or fields are needed."""
     if isinstance(value, dict):

@@ -29,7 +29,7 @@ from __future__ import annotations
 from functools import cached_property
 
 from ._base import Block, ChatFormat, Out, recorded
-from ._values import MISSING, each, field, mapping, shown, size, text, to_json
+from ._values import MISSING, each, field, mapping, sequence, shown, size, text, to_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ class DomynSmall(ChatFormat):
 
     def write_tool_calls(self, out: Out, i: int, tool_calls: JSON) -> None:  # jinja 95-99
         separator = ""
-        for j, tool_call in enumerate(tool_calls):
+        for j, tool_call in enumerate(sequence(tool_calls, "messages", i, "tool_calls")):
             path = ("messages", i, "tool_calls", j, "function")
             function = mapping(mapping(tool_call, *path[:-1]).get("function", MISSING), *path)
             name = to_json(function.get("name", MISSING), *path, "name")

@@ -24,7 +24,7 @@ from functools import cached_property
 
 from ._base import Block, ChatFormat, Out, recorded
 from ._errors import TemplateError
-from ._values import MISSING, each, field, mapping, positions, shown, text, to_json
+from ._values import MISSING, each, field, mapping, positions, sequence, shown, text, to_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ class Hy4(ChatFormat):
     def write_tools(self, out: Out) -> None:  # jinja 83-107
         out.control(TOOLS_HEAD)
         separator = ""
-        for k, tool in enumerate(each(self.tools, "tools")):
+        for k, tool in enumerate(sequence(self.tools, "tools")):
             function, path = function_of(tool, "tools", k)
             if not field(function, "defer_loading"):
                 out.control(separator)
@@ -212,7 +212,7 @@ class Hy4(ChatFormat):
 
     def write_tool_calls(self, out: Out, i: int, tool_calls: JSON) -> None:  # jinja 259-273
         out.output_control(self.toolcalls_begin)
-        for j, tool_call in enumerate(each(tool_calls, "messages", i, "tool_calls")):
+        for j, tool_call in enumerate(sequence(tool_calls, "messages", i, "tool_calls")):
             function, path = function_of(tool_call, "messages", i, "tool_calls", j)
             arguments = mapping(mapping(function, *path).get("arguments", MISSING), *path, "arguments")
             out.output_control(self.toolcall_begin)

@@ -23,7 +23,7 @@ from functools import cached_property
 
 from ._base import Block, ChatFormat, Out, recorded
 from ._errors import TemplateError
-from ._values import MISSING, each, field, mapping, place, shown, size, text, to_json, wrong
+from ._values import MISSING, each, field, mapping, place, sequence, shown, size, text, to_json, wrong
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class Ministral3Reasoning(ChatFormat):
         self, out: Out, messages: JSON, add_generation_prompt: JSON
     ) -> None:
         out.control(shown(self.bos_token, "bos_token"))
-        if isinstance(messages, dict) or size(messages, "messages") == 0:
+        if not sequence(messages, "messages"):
             raise wrong(messages, "a list of at least one message", ("messages",))
         first = 0
         if field(messages[0], "role") == "system":
@@ -171,7 +171,7 @@ class Ministral3Reasoning(ChatFormat):
                 raise TemplateError(words, place("messages", i, "content", k, "type"))
 
     def write_tool_calls(self, out: Out, i: int, tool_calls: JSON) -> None:  # jinja 103-113
-        for j, tool in enumerate(tool_calls):
+        for j, tool in enumerate(sequence(tool_calls, "messages", i, "tool_calls")):
             path = ("messages", i, "tool_calls", j, "function")
             function = mapping(mapping(tool, *path[:-1]).get("function", MISSING), *path)
             arguments, name = function.get("arguments", MISSING), function.get("name", MISSING)

@@ -27,7 +27,7 @@ from functools import cached_property
 
 from ._base import Block, ChatFormat, Out, recorded
 from ._errors import TemplateError
-from ._values import MISSING, each, field, mapping, place, positions, shown, text, to_json
+from ._values import MISSING, each, field, mapping, place, positions, sequence, shown, text, to_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -178,7 +178,7 @@ class SolarOpen2(ChatFormat):
 
     def write_tools(self, out: Out) -> None:  # jinja 36-50
         out.control(TOOLS_HEAD)
-        for k, tool in enumerate(each(self.tools, "tools")):
+        for k, tool in enumerate(sequence(self.tools, "tools")):
             out.control(TOOL_START)
             out.content(to_json(field(tool, "function"), "tools", k, "function"))
             out.control(TOOL_END + "\n")
