@@ -1,6 +1,7 @@
 """How a Jinja template reads JSON values: the few rules that all four templates rely on.
 
-Functions that can fail take the path of the value, as parts: `text(value, "messages", 3, "content")`.
+Functions that can fail take the path of the value, as parts: `shown(value, "messages", 3, "content")`. Where Jinja's
+`+` needs a string, or `.items()` an object, the templates check that themselves and `raise wrong(…)`.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def each(value: JSON, *path: Part) -> JSON:
     """What `for` runs over: items of a list, keys of an object, characters of a string, nothing of MISSING."""
     if isinstance(value, (list, dict, str, tuple)) or value is MISSING:
         return value
-    raise wrong(value, "a list", path)
+    raise wrong(value, "a list", *path)
 
 
 def size(value: JSON, *path: Part) -> int:
@@ -57,25 +58,11 @@ def size(value: JSON, *path: Part) -> int:
     return len(each(value, *path))
 
 
-def text(value: JSON, *path: Part) -> str:
-    """The operand of a Jinja `+` beside a string: only a string will do."""
-    if isinstance(value, str):
-        return value
-    raise wrong(value, "a string", path)
-
-
 def sequence(value: JSON, *path: Part) -> JSON:
     """A list whose items are needed as objects, so that keys or characters would not do."""
     if isinstance(value, (list, tuple)):
         return value
-    raise wrong(value, "a list", path)
-
-
-def mapping(value: JSON, *path: Part) -> dict[str, JSON]:
-    """A value whose `.items()` or fields are needed."""
-    if isinstance(value, dict):
-        return value
-    raise wrong(value, "an object (decode the JSON text first)" if isinstance(value, str) else "an object", path)
+    raise wrong(value, "a list", *path)
 
 
 def shown(value: JSON, *path: Part) -> str:
@@ -85,10 +72,28 @@ def shown(value: JSON, *path: Part) -> str:
     try:
         return str(value)
     except ValueError:  # an integer of more digits than Python prints
-        raise wrong(value, "printable: it holds an integer of too many digits", path) from None
+        raise wrong(value, TOO_MANY_DIGITS, *path) from None
 
 
-_encode = json.JSONEncoder(ensure_ascii=False).encode
+def _no_json(value: object) -> None:
+    raise TypeError
+
+
+def _make_encode() -> Callable[[JSON], str]:
+    """json.dumps(value, ensure_ascii=False), with the C encoder made once and not for each value."""
+    encoder = json.JSONEncoder(ensure_ascii=False)
+    try:
+        pieces = json.encoder.c_make_encoder(  # type: ignore[attr-defined]
+            None, _no_json, json.encoder.encode_basestring, None, ": ", ", ", False, False, True
+        )
+        if "".join(pieces({"": [None, 1.5, "é"]}, 0)) == '{"": [null, 1.5, "é"]}':
+            return lambda value: "".join(pieces(value, 0))
+    except (AttributeError, TypeError):  # no C encoder, or one that is made in another way
+        pass
+    return encoder.encode
+
+
+_encode = _make_encode()
 
 
 def to_json(value: JSON, *path: Part) -> str:
@@ -96,35 +101,52 @@ def to_json(value: JSON, *path: Part) -> str:
     try:
         return _encode(value)
     except TypeError:  # MISSING, or a value that is no JSON
-        raise wrong(value, "a JSON value", path) from None
+        raise wrong(value, "a JSON value", *path) from None
     except ValueError:  # an integer of more digits than Python prints
-        raise wrong(value, "printable: it holds an integer of too many digits", path) from None
+        raise wrong(value, TOO_MANY_DIGITS, *path) from None
 
 
-def positions(ids: Sequence[JSON]) -> Callable[[JSON], Sequence[int]]:
-    """A search for the positions of an id in `ids`, by `==`: 1, 1.0 and true are one id, lists compare by value.
+def roles_of(messages: JSON) -> list[JSON]:
+    """The role of each message; MISSING where a message has none or is no object."""
+    return [
+        message.get("role", MISSING) if isinstance(message, dict) else MISSING for message in each(messages, "messages")
+    ]
 
-    Strings and numbers are looked up, so that n calls and n tool responses take n steps; lists and objects (and NaN,
-    which equals nothing) cannot be, and are compared one by one.
+
+def last_index(roles: list[JSON], role: str) -> int:
+    """Where a role comes last, -1 for nowhere."""
+    return len(roles) - 1 - roles[::-1].index(role) if role in roles else -1
+
+
+def run_end(roles: list[JSON], start: int) -> int:
+    """The index behind a run of one role."""
+    end = start + 1
+    while end < len(roles) and roles[end] == roles[start]:
+        end += 1
+    return end
+
+
+def positions(ids: Sequence[JSON], wanted: Sequence[JSON]) -> list[Sequence[int]]:
+    """For each id wanted, where it stands in `ids`, by `==`: 1, 1.0 and true are one id, lists compare by value.
+
+    Strings and numbers are looked up, so that n calls and n tool responses take n steps. Lists and objects cannot be,
+    and NaN equals nothing, not even itself: these are compared one by one.
     """
-    scalars: dict[JSON, list[int]] = {}
-    others: list[int] = []
+    found: dict[JSON, list[int]] = {}
+    others = []
     for k, value in enumerate(ids):
-        if _is_scalar(value):
-            scalars.setdefault(value, []).append(k)
+        if isinstance(value, str) or _is_number(value):
+            found.setdefault(value, []).append(k)
         else:
             others.append(k)
-
-    def search(wanted: JSON) -> Sequence[int]:
-        if _is_scalar(wanted):
-            return scalars.get(wanted, ())
-        return [k for k in others if ids[k] == wanted]
-
-    return search
+    return [
+        found.get(value, ()) if isinstance(value, str) or _is_number(value) else [k for k in others if ids[k] == value]
+        for value in wanted
+    ]
 
 
-def _is_scalar(value: JSON) -> bool:
-    return isinstance(value, (str, int, float)) and bool(value == value)
+def _is_number(value: JSON) -> bool:
+    return isinstance(value, (int, float)) and value == value
 
 
 def place(*path: Part) -> str:
@@ -132,10 +154,14 @@ def place(*path: Part) -> str:
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
 
 
-def wrong(value: JSON, needed: str, path: Sequence[Part]) -> InputError:
+TOO_MANY_DIGITS = "printable: it holds an integer of too many digits"
+
+
+def wrong(value: JSON, needed: str, *path: Part) -> InputError:
     """The error that says where, what was found and what is needed."""
     where = place(*path)
-    return InputError(f"{where} is {_found(value)}, but must be {needed}", where)
+    hint = " (decode the JSON text first)" if needed == "an object" and isinstance(value, str) else ""
+    return InputError(f"{where} is {_found(value)}, but must be {needed}{hint}", where)
 
 
 def _found(value: JSON) -> str:

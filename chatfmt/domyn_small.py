@@ -29,7 +29,7 @@ from __future__ import annotations
 from functools import cached_property
 
 from ._base import Block, ChatFormat, Out, recorded
-from ._values import MISSING, each, field, mapping, sequence, shown, size, text, to_json
+from ._values import MISSING, each, roles_of, sequence, shown, size, to_json, wrong
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 SYSTEM = "<extra_id_0>System\n"
 USER = "<extra_id_1>User\n"
 ASSISTANT = "<extra_id_1>Assistant\n"
+TOOL_RESPONSE, TOOL_RESPONSE_END = USER + "<tool_response>\n", "\n</tool_response>\n"
 
 TOOL_INSTRUCTION_HEAD = (  # jinja 40-43
     "You are a function calling AI model. You are provided with function signatures within <tools></tools> XML tags.\n"
@@ -74,14 +75,15 @@ class DomynSmall(ChatFormat):
     def write(  # jinja 18-24, 37-38, 51-57, 70-73, 87, 92, 106, 112-116
         self, out: Out, messages: JSON, add_generation_prompt: JSON
     ) -> None:
-        has_system, thinking = survey(messages)
-        mode = "thinking on\n" if self.enable_thinking or thinking else "thinking off\n"
+        roles = roles_of(messages)
+        thinking = self.enable_thinking or asks_for_thinking(messages, roles)
+        mode = "thinking on\n" if thinking else "thinking off\n"
         has_tools = self.tools is not None and size(self.tools, "tools") > 0
-        if not has_system:
+        if "system" not in roles:
             self.write_made_up_system(out, has_tools, mode)
         for i, message in enumerate(messages):
             out.message = i
-            role = field(message, "role")
+            role = roles[i]
             if role == "system":
                 self.write_system(out, i, message, has_tools, mode)
             elif role == "user":
@@ -126,8 +128,11 @@ class DomynSmall(ChatFormat):
         out.control(TOOL_INSTRUCTION_TAIL)
 
     def write_user(self, out: Out, i: int, message: dict[str, JSON]) -> None:  # jinja 88-89
+        content = message.get("content", MISSING)
+        if not isinstance(content, str):
+            raise wrong(content, "a string", "messages", i, "content")
         out.control(USER)
-        out.content(text(message.get("content", MISSING), "messages", i, "content"))
+        out.content(content)
         out.control("\n")
 
     def write_assistant(self, out: Out, i: int, message: dict[str, JSON]) -> None:  # jinja 93-103
@@ -136,38 +141,45 @@ class DomynSmall(ChatFormat):
         if size(tool_calls, "messages", i, "tool_calls") > 0:
             self.write_tool_calls(out, i, tool_calls)
         else:
-            out.output(text(message.get("content", MISSING), "messages", i, "content"))
+            content = message.get("content", MISSING)
+            if not isinstance(content, str):
+                raise wrong(content, "a string", "messages", i, "content")
+            out.output(content)
         out.control("\n")
 
     def write_tool_calls(self, out: Out, i: int, tool_calls: JSON) -> None:  # jinja 95-99
-        separator = ""
+        start = "<tool_call>\n"
         for j, tool_call in enumerate(sequence(tool_calls, "messages", i, "tool_calls")):
-            path = ("messages", i, "tool_calls", j, "function")
-            function = mapping(mapping(tool_call, *path[:-1]).get("function", MISSING), *path)
-            name = to_json(function.get("name", MISSING), *path, "name")
-            arguments = to_json(function.get("arguments", MISSING), *path, "arguments")
-            out.output_control(separator + "<tool_call>\n")
+            if not isinstance(tool_call, dict):
+                raise wrong(tool_call, "an object", "messages", i, "tool_calls", j)
+            function = tool_call.get("function", MISSING)
+            if not isinstance(function, dict):
+                raise wrong(function, "an object", "messages", i, "tool_calls", j, "function")
+            name = to_json(function.get("name", MISSING), "messages", i, "tool_calls", j, "function", "name")
+            arguments = function.get("arguments", MISSING)
+            arguments = to_json(arguments, "messages", i, "tool_calls", j, "function", "arguments")
+            out.output_control(start)
             out.output(f'{{"name": {name}, "arguments": {arguments}}}')
             out.output_control("\n</tool_call>")
-            separator = "\n"
+            start = "\n<tool_call>\n"
 
     def write_tool_response(self, out: Out, i: int, message: dict[str, JSON]) -> None:  # jinja 107-110
-        out.control(USER + "<tool_response>\n")
-        out.content(text(message.get("content", MISSING), "messages", i, "content"))
-        out.control("\n</tool_response>\n")
+        content = message.get("content", MISSING)
+        if not isinstance(content, str):
+            raise wrong(content, "a string", "messages", i, "content")
+        out.control(TOOL_RESPONSE)
+        out.content(content)
+        out.control(TOOL_RESPONSE_END)
 
     def write_generation_prompt(self, out: Out, mode: str) -> None:  # jinja 117-123
         out.control(ASSISTANT)
         out.control("<think>\n" if mode == "thinking on\n" else "<think>\n</think>\n\n")
 
 
-def survey(messages: JSON) -> tuple[bool, bool]:  # jinja 27-34
-    """Whether there is a system message, and whether one of them switches thinking on."""
-    has_system = thinking = False
-    for i, message in enumerate(each(messages, "messages")):
-        if field(message, "role") == "system":
-            has_system = True
-            # a substring of a string, an item of a list, a key of an object
-            if "thinking on" in each(message.get("content", MISSING), "messages", i, "content"):
-                thinking = True
-    return has_system, thinking
+def asks_for_thinking(messages: JSON, roles: list[JSON]) -> bool:  # jinja 27-34
+    """Whether a system message says "thinking on": as part of a string, as an item of a list, as a key of an object."""
+    found = False
+    for i, message in enumerate(messages):
+        if roles[i] == "system" and "thinking on" in each(message.get("content", MISSING), "messages", i, "content"):
+            found = True  # and go on: the contents of the others may be of a type that fails
+    return found

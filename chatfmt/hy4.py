@@ -24,7 +24,7 @@ from functools import cached_property
 
 from ._base import Block, ChatFormat, Out, recorded
 from ._errors import TemplateError
-from ._values import MISSING, each, field, mapping, positions, sequence, shown, text, to_json
+from ._values import MISSING, each, field, last_index, positions, roles_of, run_end, sequence, shown, to_json, wrong
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -84,29 +84,32 @@ class Hy4(ChatFormat):
         self.toolresponse_begin = f"<tool_response{token_suffix}>"
         self.toolresponse_end = f"</tool_response{token_suffix}>"
         self.reasoning_mode = f"<｜reasoning_mode{token_suffix}｜>"
+        self.tool = self.hy_start + "tool" + self.hy_middle
+        self.user = self.hy_start + "user" + self.hy_middle
+        self.assistant = self.hy_start + "assistant" + self.hy_middle
+        self.empty_think = self.think_begin + self.think_end
         self.tools = tools
         self.preserved_thinking = preserved_thinking
         self.reasoning_effort = reasoning_effort
         self.fallback_strategy = fallback_strategy
         self.raw_last_assistant = raw_last_assistant
 
-    def write(  # jinja 42-45, 183-189, 194, 197, 206-209, 226, 230, 285, 289, 293-302
+    def write(  # jinja 42-45, 183-197, 206-209, 226, 230, 285, 289, 293-302
         self, out: Out, messages: JSON, add_generation_prompt: JSON
     ) -> None:
         effort = checked_effort(self.reasoning_effort)
         if self.fallback_strategy == "reasoning_toolcall_retry":
             effort, add_generation_prompt = "high", False
         preserved = bool(self.tools) if self.preserved_thinking is MISSING else self.preserved_thinking
-        messages = list(each(messages, "messages"))  # of an object or a string, too, there is a first and a last item
-        last, last_user = len(messages) - 1, last_user_index(messages)
-        role = previous = MISSING
-        if not messages or field(messages[0], "role") != "system":
+        roles = roles_of(messages)
+        last, last_user = len(roles) - 1, last_index(roles, "user")
+        if not roles or roles[0] != "system":
             self.write_made_up_system(out, effort)
         # The original first merges each run of tool messages into one message. Here the first of a run writes it all:
         # which message is the first, the last, or after the last user message, comes to the same.
         for i, message in enumerate(messages):
             out.message = i
-            previous, role = role, field(message, "role")
+            role = roles[i]
             if role == "system":
                 self.write_system(out, i, message, effort)
             elif role == "user":
@@ -115,12 +118,12 @@ class Hy4(ChatFormat):
                 shows_reasoning = effort != "no_think" and (preserved or i > last_user)
                 self.write_assistant(out, i, message, shows_reasoning, i == last and self.raw_last_assistant)
             elif role == "tool":
-                if previous != "tool":
-                    self.write_tool_responses(out, messages, i)
+                if i == 0 or roles[i - 1] != "tool":
+                    self.write_tool_responses(out, messages, roles, i)
             else:
                 self.write_other(out, i, message)
         out.message = None
-        if add_generation_prompt and role != "assistant":
+        if add_generation_prompt and not (roles and roles[last] == "assistant"):
             self.write_generation_prompt(out, effort)
 
     def write_made_up_system(self, out: Out, effort: str) -> None:  # jinja 198-204
@@ -153,10 +156,10 @@ class Hy4(ChatFormat):
         out.control(TOOLS_HEAD)
         separator = ""
         for k, tool in enumerate(sequence(self.tools, "tools")):
-            function, path = function_of(tool, "tools", k)
+            function = function_of(tool)
             if not field(function, "defer_loading"):
                 out.control(separator)
-                out.content(tool_to_json(function, *path))
+                out.content(tool_to_json(function, *path_of_function(tool, "tools", k)))
                 separator = "\n"
         out.control(
             "\n"
@@ -175,8 +178,9 @@ class Hy4(ChatFormat):
         )
 
     def write_user(self, out: Out, i: int, message: dict[str, JSON]) -> None:  # jinja 227-229
-        out.control(self.hy_start + "user" + self.hy_middle)
-        out.content(content_to_text(message.get("content", MISSING), "messages", i, "content"))
+        content = message.get("content", MISSING)
+        out.control(self.user)
+        out.content(content if isinstance(content, str) else content_to_text(content, "messages", i, "content"))
         out.control(self.hy_end)
 
     def write_other(self, out: Out, i: int, message: JSON) -> None:  # jinja 290-292
@@ -189,11 +193,12 @@ class Hy4(ChatFormat):
     def write_assistant(  # jinja 231-246, 258-284
         self, out: Out, i: int, message: dict[str, JSON], shows_reasoning: bool, is_prefill: bool
     ) -> None:
+        content = message.get("content", MISSING)
         tool_calls = message.get("tool_calls")
-        out.control(self.hy_start + "assistant" + self.hy_middle)
+        out.control(self.assistant)
         if tool_calls or not is_prefill:
             self.write_thinking(out, message, shows_reasoning)
-        out.output(content_to_text(message.get("content", MISSING), "messages", i, "content"))
+        out.output(content if isinstance(content, str) else content_to_text(content, "messages", i, "content"))
         if tool_calls:
             self.write_tool_calls(out, i, tool_calls)
         if not is_prefill:
@@ -208,40 +213,54 @@ class Hy4(ChatFormat):
             out.output(reasoning)
             out.output_control(self.think_end)
         else:
-            out.control(self.think_begin + self.think_end)
+            out.control(self.empty_think)
 
     def write_tool_calls(self, out: Out, i: int, tool_calls: JSON) -> None:  # jinja 259-273
-        out.output_control(self.toolcalls_begin)
+        output, output_control = out.output, out.output_control
+        output_control(self.toolcalls_begin)
+        between = self.argkey_end + self.argvalue_begin
         for j, tool_call in enumerate(sequence(tool_calls, "messages", i, "tool_calls")):
-            function, path = function_of(tool_call, "messages", i, "tool_calls", j)
-            arguments = mapping(mapping(function, *path).get("arguments", MISSING), *path, "arguments")
-            out.output_control(self.toolcall_begin)
-            out.output(shown(function.get("name", MISSING), *path, "name"))
+            function = function_of(tool_call)
+            if not isinstance(function, dict):
+                raise wrong(function, "an object", *path_of_function(tool_call, "messages", i, "tool_calls", j))
+            arguments = function.get("arguments", MISSING)
+            if not isinstance(arguments, dict):
+                path = path_of_function(tool_call, "messages", i, "tool_calls", j)
+                raise wrong(arguments, "an object", *path, "arguments")
+            output_control(self.toolcall_begin)
+            output(shown(function.get("name", MISSING), "messages", i, "tool_calls", j, "name"))
             for key, value in arguments.items():
-                out.output_control(self.argkey_begin)
-                out.output(key)
-                out.output_control(self.argkey_end + self.argvalue_begin)
-                out.output(value if isinstance(value, str) else to_json(value, *path, "arguments", key))
-                out.output_control(self.argvalue_end)
-            out.output_control(self.toolcall_end)
-        out.output_control(self.toolcalls_end)
+                if not isinstance(value, str):
+                    value = to_json(value, "messages", i, "tool_calls", j, "arguments", key)
+                output_control(self.argkey_begin)
+                output(key)
+                output_control(between)
+                output(value)
+                output_control(self.argvalue_end)
+            output_control(self.toolcall_end)
+        output_control(self.toolcalls_end)
 
-    def write_tool_responses(self, out: Out, messages: list[JSON], start: int) -> None:  # jinja 136-181, 286-288
-        end = start + 1
-        while end < len(messages) and field(messages[end], "role") == "tool":
-            end += 1
-        responses = messages[start:end]
-        order: Sequence[int] = range(len(responses))
-        if start > 0 and field(messages[start - 1], "role") == "assistant" and messages[start - 1].get("tool_calls"):
-            order = in_call_order(responses, tool_call_ids(messages[start - 1]["tool_calls"]))
-        out.control(self.hy_start + "tool" + self.hy_middle)
+    def write_tool_responses(  # jinja 109-112, 136-181, 286-288
+        self, out: Out, messages: list[JSON], roles: list[JSON], start: int
+    ) -> None:
+        end = run_end(roles, start)
+        order: Sequence[int] = range(start, end)
+        if start > 0 and roles[start - 1] == "assistant":
+            order = in_call_order(messages, order, tool_call_ids(messages[start - 1].get("tool_calls") or []))
+        out.control(self.tool)
         for k in order:
-            out.message = start + k
-            self.write_tool_response(out, start + k, responses[k].get("content", MISSING))
+            out.message = k
+            content = messages[k].get("content", MISSING)
+            if isinstance(content, str):
+                out.control(self.toolresponse_begin)
+                out.content(content)
+                out.control(self.toolresponse_end)
+            else:
+                self.write_tool_response(out, k, content)
         out.message = end - 1
         out.control(self.hy_end)
 
-    def write_tool_response(self, out: Out, i: int, content: JSON) -> None:  # jinja 109-133
+    def write_tool_response(self, out: Out, i: int, content: JSON) -> None:  # jinja 113-133
         first = content[0] if isinstance(content, (list, tuple)) and content else MISSING
         if field(first, "type") == "tool_reference":
             out.control(self.toolresponse_begin + "<tools>\n")
@@ -260,13 +279,13 @@ class Hy4(ChatFormat):
 
     def write_referenced_tools(self, out: Out, name: JSON) -> None:  # jinja 117-122
         for k, tool in enumerate(each(self.tools, "tools")):
-            function, path = function_of(tool, "tools", k)
+            function = function_of(tool)
             if field(function, "name") == name:
-                out.content(tool_to_json(function, *path))
+                out.content(tool_to_json(function, *path_of_function(tool, "tools", k)))
                 out.control("\n")
 
     def write_generation_prompt(self, out: Out, effort: str) -> None:  # jinja 303-309
-        out.control(self.hy_start + "assistant" + self.hy_middle + self.think_begin)
+        out.control(self.assistant + self.think_begin)
         if effort == "no_think":
             out.control(self.think_end)
 
@@ -274,29 +293,26 @@ class Hy4(ChatFormat):
 def checked_effort(effort: JSON) -> str:  # jinja 32-40
     if effort == "high" or effort == "no_think":
         return str(effort)
-    words = "None" if effort is None else text(effort, "reasoning_effort")
-    raise TemplateError(f"reasoning_effort error : {words}, should be no_think/high", "reasoning_effort")
+    if effort is not None and not isinstance(effort, str):
+        raise wrong(effort, "a string", "reasoning_effort")
+    raise TemplateError(f"reasoning_effort error : {effort}, should be no_think/high", "reasoning_effort")
 
 
-def last_user_index(messages: list[JSON]) -> int:  # jinja 190-194
-    """-1 where no user speaks."""
-    for i in range(len(messages) - 1, -1, -1):
-        if field(messages[i], "role") == "user":
-            return i
-    return -1
+def function_of(tool: JSON) -> JSON:  # jinja 89, 118, 261
+    """What a tool definition or a tool call holds under `function`, else itself."""
+    return tool["function"] if isinstance(tool, dict) and "function" in tool else tool
 
 
-def function_of(tool: JSON, *path: Part) -> tuple[JSON, tuple[Part, ...]]:  # jinja 89, 118, 261
-    """What a tool definition or a tool call holds under `function`, else itself; and the path of that."""
-    if isinstance(tool, dict) and "function" in tool:
-        return tool["function"], (*path, "function")
-    return tool, path
+def path_of_function(tool: JSON, *path: Part) -> tuple[Part, ...]:
+    """The path of what `function_of` finds in the tool at a path."""
+    return (*path, "function") if isinstance(tool, dict) and "function" in tool else path
 
 
 def tool_to_json(tool: JSON, *path: Part) -> str:  # jinja 50-61
     """A tool definition as JSON, but for its names, which are not escaped."""
-    pairs = mapping(tool, *path).items()
-    fields = [f'"{k}": {to_json(v, *path, k)}' for k, v in pairs if k != "defer_loading" and k != "strict"]
+    if not isinstance(tool, dict):
+        raise wrong(tool, "an object", *path)
+    fields = [f'"{k}": {to_json(v, *path, k)}' for k, v in tool.items() if k != "defer_loading" and k != "strict"]
     return "{" + ", ".join(fields) + "}"
 
 
@@ -321,14 +337,12 @@ def tool_call_ids(tool_calls: list[JSON]) -> list[JSON]:  # jinja 248-257
     return ids if all(ids) else []
 
 
-def in_call_order(responses: list[dict[str, JSON]], ids: list[JSON]) -> Sequence[int]:  # jinja 158-177
-    """The positions of the responses to each id, if each has exactly one and no response is left; else as they came.
+def in_call_order(messages: list[JSON], run: Sequence[int], ids: list[JSON]) -> Sequence[int]:  # jinja 158-177
+    """The responses to each id, if each has exactly one and none is left over, else as they came; indexes of messages.
 
     Two calls of one id find the same response twice.
     """
-    as_given = range(len(responses))
-    if len(ids) != len(responses):
-        return as_given
-    search = positions([response.get("tool_call_id", response.get("id", MISSING)) for response in responses])
-    found = [search(tool_call_id) for tool_call_id in ids]
-    return [hits[0] for hits in found] if all(len(hits) == 1 for hits in found) else as_given
+    if len(ids) != len(run):
+        return run
+    found = positions([messages[k].get("tool_call_id", messages[k].get("id", MISSING)) for k in run], ids)
+    return [run[hits[0]] for hits in found] if all(len(hits) == 1 for hits in found) else run

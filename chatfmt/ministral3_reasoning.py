@@ -22,8 +22,8 @@ from __future__ import annotations
 from functools import cached_property
 
 from ._base import Block, ChatFormat, Out, recorded
-from ._errors import TemplateError
-from ._values import MISSING, each, field, mapping, place, sequence, shown, size, text, to_json, wrong
+from ._errors import ChatFormatError, TemplateError
+from ._values import MISSING, each, field, place, roles_of, sequence, shown, size, to_json, wrong
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,25 +56,26 @@ class Ministral3Reasoning(ChatFormat):
         self.bos_token = bos_token
         self.eos_token = eos_token
 
-    def write(  # jinja 5-9, 25-38, 41, 55-58, 83, 119, 123-126
+    def write(  # jinja 5-9, 25-38, 41, 55-58, 83, 119, 123, 125-126
         self, out: Out, messages: JSON, add_generation_prompt: JSON
     ) -> None:
         out.control(shown(self.bos_token, "bos_token"))
         if not sequence(messages, "messages"):
-            raise wrong(messages, "a list of at least one message", ("messages",))
+            raise wrong(messages, "a list of at least one message", "messages")
+        roles = roles_of(messages)
         first = 0
-        if field(messages[0], "role") == "system":
+        if roles[0] == "system":
             self.write_system(out, messages[0])
             first = 1
         else:
             out.control("[SYSTEM_PROMPT]" + DEFAULT_SYSTEM_MESSAGE + "[/SYSTEM_PROMPT]")
         if self.tools is not None and size(self.tools, "tools") > 0:
             out.block(self.tools_block)
-        check_alternation(messages, first)
+        check_alternation(messages, roles, first)
         for i in range(first, len(messages)):
             message = messages[i]
             out.message = i
-            role = field(message, "role")
+            role = roles[i]
             if role == "user":
                 self.write_user(out, i, message)
             elif role == "assistant":
@@ -82,9 +83,7 @@ class Ministral3Reasoning(ChatFormat):
             elif role == "tool":
                 self.write_tool_response(out, i, message)
             else:
-                found = text(mapping(message, "messages", i).get("role", MISSING), "messages", i, "role")
-                words = f"Only user, assistant and tool roles are supported, got {found}."
-                raise TemplateError(words, place("messages", i, "role"))
+                raise unsupported_role(message, i)
 
     def write_system(self, out: Out, message: dict[str, JSON]) -> None:  # jinja 10-24
         out.message = 0
@@ -98,8 +97,11 @@ class Ministral3Reasoning(ChatFormat):
                 if kind == "text":
                     out.content(shown(block.get("text", MISSING), "messages", 0, "content", k, "text"))
                 elif kind == "thinking":
+                    thinking = block.get("thinking", MISSING)
+                    if not isinstance(thinking, str):
+                        raise wrong(thinking, "a string", "messages", 0, "content", k, "thinking")
                     out.control("[THINK]")
-                    out.content(text(block.get("thinking", MISSING), "messages", 0, "content", k, "thinking"))
+                    out.content(thinking)
                     out.control("[/THINK]")
                 else:
                     words = "Only text and thinking chunks are supported in system message contents."
@@ -150,7 +152,7 @@ class Ministral3Reasoning(ChatFormat):
             out.output(content)
         elif content is None:
             needed = 'a string or a list (beside tool calls it can be "", or left out)'
-            raise wrong(content, needed, ("messages", i, "content"))
+            raise wrong(content, needed, "messages", i, "content")
         else:
             self.write_chunks(out, i, content)
         if is_calling:
@@ -163,8 +165,11 @@ class Ministral3Reasoning(ChatFormat):
             if kind == "text":
                 out.output(shown(block.get("text", MISSING), "messages", i, "content", k, "text"))
             elif kind == "thinking":
+                thinking = block.get("thinking", MISSING)
+                if not isinstance(thinking, str):
+                    raise wrong(thinking, "a string", "messages", i, "content", k, "thinking")
                 out.output_control("[THINK]")
-                out.output(text(block.get("thinking", MISSING), "messages", i, "content", k, "thinking"))
+                out.output(thinking)
                 out.output_control("[/THINK]")
             else:
                 words = "Only text and thinking chunks are supported in assistant message contents."
@@ -172,19 +177,22 @@ class Ministral3Reasoning(ChatFormat):
 
     def write_tool_calls(self, out: Out, i: int, tool_calls: JSON) -> None:  # jinja 103-113
         for j, tool in enumerate(sequence(tool_calls, "messages", i, "tool_calls")):
-            path = ("messages", i, "tool_calls", j, "function")
-            function = mapping(mapping(tool, *path[:-1]).get("function", MISSING), *path)
-            arguments, name = function.get("arguments", MISSING), function.get("name", MISSING)
+            if not isinstance(tool, dict):
+                raise wrong(tool, "an object", "messages", i, "tool_calls", j)
+            function = tool.get("function", MISSING)
+            if not isinstance(function, dict):
+                raise wrong(function, "an object", "messages", i, "tool_calls", j, "function")
+            name = function.get("name", MISSING)
+            arguments: JSON = function.get("arguments", MISSING)
+            is_text = isinstance(arguments, str)
+            if not is_text:
+                arguments = to_json(arguments, "messages", i, "tool_calls", j, "function", "arguments")
+            if not isinstance(name, str):
+                raise wrong(name, "a string", "messages", i, "tool_calls", j, "function", "name")
             out.output_control("[TOOL_CALLS]")
-            if isinstance(arguments, str):
-                out.output(text(name, *path, "name"))
-                out.output_control("[ARGS]" if arguments else "[ARGS]{}")
-                out.output(arguments)
-            else:
-                arguments = to_json(arguments, *path, "arguments")
-                out.output(html_escaped(text(name, *path, "name")))
-                out.output_control("[ARGS]")
-                out.output(arguments)
+            out.output(name if is_text else html_escaped(name))
+            out.output_control("[ARGS]" if arguments else "[ARGS]{}")
+            out.output(arguments)
 
     def write_tool_response(self, out: Out, i: int, message: dict[str, JSON]) -> None:  # jinja 120
         out.control("[TOOL_RESULTS]")
@@ -192,12 +200,11 @@ class Ministral3Reasoning(ChatFormat):
         out.control("[/TOOL_RESULTS]")
 
 
-def check_alternation(messages: JSON, first: int) -> None:  # jinja 44-52
+def check_alternation(messages: JSON, roles: list[JSON], first: int) -> None:  # jinja 44-52
     index = 0
-    for i in range(first, len(messages)):
-        message = messages[i]
-        role = field(message, "role")
-        if role == "user" or (role == "assistant" and not has_tool_calls(message, i)):
+    for i in range(first, len(roles)):
+        role = roles[i]
+        if role == "user" or (role == "assistant" and not has_tool_calls(messages[i], i)):
             if (role == "user") != (index % 2 == 0):
                 words = (
                     "After the optional system message, conversation roles must alternate user and assistant roles "
@@ -225,7 +232,18 @@ def sorted_by_type(content: JSON, i: int) -> list[tuple[int, JSON]]:  # jinja 64
     try:
         return sorted(enumerate(content), key=key)
     except TypeError:
-        raise wrong(content, "two chunks whose types are strings", ("messages", i, "content")) from None
+        raise wrong(content, "two chunks whose types are strings", "messages", i, "content") from None
+
+
+def unsupported_role(message: JSON, i: int) -> ChatFormatError:  # jinja 124
+    """The error about a message of none of the three roles."""
+    if not isinstance(message, dict):
+        return wrong(message, "an object", "messages", i)
+    role = message.get("role", MISSING)
+    if not isinstance(role, str):
+        return wrong(role, "a string", "messages", i, "role")
+    words = f"Only user, assistant and tool roles are supported, got {role}."
+    return TemplateError(words, place("messages", i, "role"))
 
 
 HTML_ESCAPES = str.maketrans({"&": "&amp;", ">": "&gt;", "<": "&lt;", "'": "&#39;", '"': "&#34;"})

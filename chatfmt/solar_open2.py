@@ -27,7 +27,20 @@ from functools import cached_property
 
 from ._base import Block, ChatFormat, Out, recorded
 from ._errors import TemplateError
-from ._values import MISSING, each, field, mapping, place, positions, sequence, shown, text, to_json
+from ._values import (
+    MISSING,
+    each,
+    field,
+    last_index,
+    place,
+    positions,
+    roles_of,
+    run_end,
+    sequence,
+    shown,
+    to_json,
+    wrong,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,6 +55,14 @@ TOOL_CALL_START, TOOL_CALL_END = "<|tool_call:start|>", "<|tool_call:end|>"
 TOOL_ARG_START, TOOL_ARG_VALUE, TOOL_ARG_END = "<|tool_arg:start|>", "<|tool_arg:value|>", "<|tool_arg:end|>"
 TOOL_RESPONSE_START, TOOL_RESPONSE_END = "<|tool_response:start|>", "<|tool_response:end|>"
 THINK_START, THINK_END = "<|think:start|>", "<|think:end|>"
+
+SYSTEM = IM_START + "system" + IM_CONTENT
+USER = IM_START + "user" + IM_CONTENT
+ASSISTANT = IM_START + "assistant" + IM_CONTENT
+TOOL = IM_START + "tool" + IM_CONTENT
+EMPTY_THINK = THINK_START + THINK_END
+TOOL_ARG_END_LINE = TOOL_ARG_END + "\n"
+IM_END_LINE = IM_END + "\n"
 
 PROVIDER_SYSTEM_PROMPT = (  # jinja 23
     "## Provider System Prompt\n"
@@ -122,45 +143,45 @@ class SolarOpen2(ChatFormat):
         self.think_render_option = think_render_option
         self.now = now
 
-    def write(  # jinja 8, 107, 117-121, 123-130, 176-177, 225-228
+    def write(  # jinja 8-16, 107, 117-121, 123-130, 176-177, 225-228
         self, out: Out, messages: JSON, add_generation_prompt: JSON
     ) -> None:
-        last_user, system_messages = survey(messages)
-        if system_messages or self.provider_system_prompt or self.tools or self.response_format:
-            self.write_system(out, system_messages)
-        previous = MISSING
+        roles = roles_of(messages)
+        last_user = last_index(roles, "user")
+        if "system" in roles or self.provider_system_prompt or self.tools or self.response_format:
+            self.write_system(out, messages, roles)
         for i, message in enumerate(messages):
             out.message = i
-            role = field(message, "role")
+            role = roles[i]
             if role == "user":
                 self.write_user(out, i, message)
             elif role == "tool":
                 if not message.get("tool_call_id"):
                     words = "tool message is missing required 'tool_call_id' field"
                     raise TemplateError(words, place("messages", i, "tool_call_id"))
-                if previous != "tool":  # the first of a run writes all of it
-                    self.write_tool_responses(out, messages, i)
+                if i == 0 or roles[i - 1] != "tool":  # the first of a run writes all of it
+                    self.write_tool_responses(out, messages, roles, i)
             elif role == "assistant":
                 self.write_assistant(out, i, message, i > last_user)
-            previous = role
         out.message = None
         if add_generation_prompt:
             self.write_generation_prompt(out)
 
-    def write_system(self, out: Out, system_messages: list[tuple[int, JSON]]) -> None:  # jinja 19-34, 108-116
-        out.control(IM_START + "system" + IM_CONTENT)
+    def write_system(self, out: Out, messages: JSON, roles: list[JSON]) -> None:  # jinja 19-34, 100-105, 108-116
+        out.control(SYSTEM)
         separator = ""
         if self.provider_system_prompt:
             today = self.now.strftime("%Y-%m-%d") if self.now else time.strftime("%Y-%m-%d")
             out.control(PROVIDER_SYSTEM_PROMPT + today + ".")
             separator = "\n\n"
-        if system_messages:
+        if "system" in roles:
             out.control(separator + "## System Prompt")
-            for i, content in system_messages:
-                out.control("\n\n")
-                out.message = i
-                out.content(shown(content, "messages", i, "content"))
-                out.message = None
+            for i, message in enumerate(messages):
+                if roles[i] == "system":
+                    out.control("\n\n")
+                    out.message = i
+                    out.content(shown(message.get("content", MISSING), "messages", i, "content"))
+                    out.message = None
             separator = "\n\n"
         if self.tools:
             out.control(separator)
@@ -169,7 +190,7 @@ class SolarOpen2(ChatFormat):
         if self.response_format:
             out.control(separator)
             self.write_response_format(out)
-        out.control(IM_END + "\n")
+        out.control(IM_END_LINE)
 
     @cached_property
     def tools_block(self) -> Block:
@@ -196,107 +217,110 @@ class SolarOpen2(ChatFormat):
             out.control(JSON_OBJECT)
 
     def write_user(self, out: Out, i: int, message: dict[str, JSON]) -> None:  # jinja 122
-        out.control(IM_START + "user" + IM_CONTENT)
-        out.content(text(message.get("content", MISSING), "messages", i, "content"))
-        out.control(IM_END + "\n")
+        content = message.get("content", MISSING)
+        if not isinstance(content, str):
+            raise wrong(content, "a string", "messages", i, "content")
+        out.control(USER)
+        out.content(content)
+        out.control(IM_END_LINE)
 
     def write_assistant(self, out: Out, i: int, message: dict[str, JSON], is_current: bool) -> None:  # jinja 178-224
-        out.control(IM_START + "assistant" + IM_CONTENT)
+        out.control(ASSISTANT)
         self.write_thinking(out, i, message, is_current)
         content = message.get("content")
         if content:
-            out.output(shown(content, "messages", i, "content"))
-        if message.get("tool_calls"):
-            self.write_tool_calls(out, i, message["tool_calls"])
+            out.output(content if isinstance(content, str) else shown(content, "messages", i, "content"))
+        tool_calls = message.get("tool_calls")
+        if tool_calls:
+            self.write_tool_calls(out, i, tool_calls)
         out.output_control(IM_END)
         out.control("\n")
 
     def write_thinking(self, out: Out, i: int, message: dict[str, JSON], is_current: bool) -> None:  # jinja 181-202
         key = "reasoning" if "reasoning" in message else "reasoning_content"
         reasoning = message.get(key)
-        if self.think_render_option == "preserved":
-            is_kept = True
-        elif self.think_render_option == "interleaved":
-            is_kept = is_current
-        else:
-            return
-        if reasoning and is_kept:
+        option = self.think_render_option
+        if reasoning and (option == "preserved" or (option == "interleaved" and is_current)):
+            if not isinstance(reasoning, str):
+                raise wrong(reasoning, "a string", "messages", i, key)
             out.control(THINK_START)
-            out.output(text(reasoning, "messages", i, key))
+            out.output(reasoning)
             out.output_control(THINK_END)
-        else:
-            out.control(THINK_START + THINK_END)
+        elif option == "preserved" or option == "interleaved":
+            out.control(EMPTY_THINK)
 
     def write_tool_calls(self, out: Out, i: int, tool_calls: JSON) -> None:  # jinja 210-223
+        start = TOOL_CALL_START
         for j, tool_call in enumerate(each(tool_calls, "messages", i, "tool_calls")):
             if not field(tool_call, "id"):
                 words = "assistant tool_call is missing required 'id' field"
                 raise TemplateError(words, place("messages", i, "tool_calls", j, "id"))
-            path = ("messages", i, "tool_calls", j, "function")
-            function = mapping(tool_call.get("function", MISSING), *path)
-            out.output_control("\n" + TOOL_CALL_START if j else TOOL_CALL_START)
-            out.output(text(function.get("name", MISSING), *path, "name"))
+            function = tool_call.get("function", MISSING)
+            if not isinstance(function, dict):
+                raise wrong(function, "an object", "messages", i, "tool_calls", j, "function")
+            name = function.get("name", MISSING)
+            if not isinstance(name, str):
+                raise wrong(name, "a string", "messages", i, "tool_calls", j, "function", "name")
+            out.output_control(start)
+            out.output(name)
             out.output_control("\n")
             if "arguments" in function:
-                self.write_tool_arguments(out, mapping(function["arguments"], *path, "arguments"), path)
+                self.write_tool_arguments(out, i, j, function["arguments"])
             out.output_control(TOOL_CALL_END)
+            start = "\n" + TOOL_CALL_START
         out.output_control("\n")
 
-    def write_tool_arguments(  # jinja 90-97
-        self, out: Out, arguments: dict[str, JSON], path: tuple[str | int, ...]
-    ) -> None:
+    def write_tool_arguments(self, out: Out, i: int, j: int, arguments: JSON) -> None:  # jinja 90-97
+        if not isinstance(arguments, dict):
+            raise wrong(arguments, "an object", "messages", i, "tool_calls", j, "function", "arguments")
+        output, output_control = out.output, out.output_control
         for key, value in arguments.items():
-            out.output_control(TOOL_ARG_START)
-            out.output(key)
-            out.output_control(TOOL_ARG_VALUE)
-            out.output(value if isinstance(value, str) else to_json(value, *path, "arguments", key))
-            out.output_control(TOOL_ARG_END + "\n")
+            if not isinstance(value, str):
+                value = to_json(value, "messages", i, "tool_calls", j, "function", "arguments", key)
+            output_control(TOOL_ARG_START)
+            output(key)
+            output_control(TOOL_ARG_VALUE)
+            output(value)
+            output_control(TOOL_ARG_END_LINE)
 
-    def write_tool_responses(self, out: Out, messages: list[JSON], start: int) -> None:  # jinja 131-175
-        end = start + 1
-        while end < len(messages) and field(messages[end], "role") == "tool":
-            end += 1
-        responses = messages[start:end]
-        order: Sequence[int] = range(len(responses))
-        if start > 0 and field(messages[start - 1], "role") == "assistant" and messages[start - 1].get("tool_calls"):
-            order = in_call_order(responses, messages[start - 1]["tool_calls"])
-        out.control(IM_START + "tool" + IM_CONTENT)
-        separator = ""
+    def write_tool_responses(  # jinja 131-175
+        self, out: Out, messages: list[JSON], roles: list[JSON], start: int
+    ) -> None:
+        end = run_end(roles, start)
+        order: Sequence[int] = range(start, end)
+        if start > 0 and roles[start - 1] == "assistant":
+            tool_calls = messages[start - 1].get("tool_calls")
+            if tool_calls:
+                order = in_call_order(messages, order, tool_calls)
+        out.control(TOOL)
+        begin = TOOL_RESPONSE_START
         for k in order:
-            out.message = start + k
-            out.control(separator + TOOL_RESPONSE_START)
-            out.content(text(responses[k].get("content", MISSING), "messages", start + k, "content"))
+            content = messages[k].get("content", MISSING)
+            if not isinstance(content, str):
+                raise wrong(content, "a string", "messages", k, "content")
+            out.message = k
+            out.control(begin)
+            out.content(content)
             out.control(TOOL_RESPONSE_END)
-            separator = "\n"
+            begin = "\n" + TOOL_RESPONSE_START
         out.message = end - 1
         out.control("\n" + IM_END + "\n")
 
     def write_generation_prompt(self, out: Out) -> None:  # jinja 228-234
-        out.control(IM_START + "assistant" + IM_CONTENT + THINK_START)
+        out.control(ASSISTANT + THINK_START)
         if self.reasoning_effort not in ("medium", "high", "xhigh"):
             out.control(THINK_END)
 
 
-def survey(messages: JSON) -> tuple[int, list[tuple[int, JSON]]]:  # jinja 11-16, 100-105
-    """The index of the last user message (-1 for none), and every system message's index and content."""
-    last_user, system_messages = -1, []
-    for i, message in enumerate(each(messages, "messages")):
-        role = field(message, "role")
-        if role == "user":
-            last_user = i
-        elif role == "system":
-            system_messages.append((i, message.get("content", MISSING)))
-    return last_user, system_messages
-
-
 def in_call_order(  # jinja 149-152, 155, 157-162, 166-167
-    responses: list[dict[str, JSON]], tool_calls: list[dict[str, JSON]]
+    messages: list[JSON], run: Sequence[int], tool_calls: list[dict[str, JSON]]
 ) -> list[int]:
-    """The positions of the responses to each call, call by call, and last those of the responses to none.
+    """The responses to each call, call by call, and last those to none; all as indexes of messages.
 
     A response is found again by every call of the same id. A response without id answers none: ids of calls are true.
     """
-    search = positions([response.get("tool_call_id", MISSING) for response in responses])
-    answers = [k for tool_call in tool_calls for k in search(tool_call["id"])]
+    ids = [messages[k].get("tool_call_id", MISSING) for k in run]
+    found = positions(ids, [tool_call["id"] for tool_call in tool_calls])
+    answers = [run[k] for hits in found for k in hits]
     answered = set(answers)
-    return answers + [k for k in range(len(responses)) if k not in answered]
+    return answers + [k for k in run if k not in answered]

@@ -121,7 +121,7 @@ def test_every_function_is_anchored_and_in_order(template: str) -> None:
     assert methods == [name for name in ORDER if name in methods]
     functions = methods + [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]
     anchors = {row.name for row in anchored(template)}
-    assert set(functions) - anchors <= {"tools_block"} | ({"__init__"} if template in WITHOUT_OPTIONS_BLOCK else set())
+    assert set(functions) - anchors <= {"tools_block", "path_of_function"} | ({"__init__"} if template in WITHOUT_OPTIONS_BLOCK else set())
 
 
 WITHOUT_OPTIONS_BLOCK = ("ministral3_reasoning", "domyn_small")
