@@ -1,6 +1,7 @@
 """Four LLM chat templates in plain Python: the bytes of the original templates, without Jinja."""
 
 from ._base import ChatFormat, Segment
+from ._conversation import Conversation, Prompt
 from ._errors import ChatFormatError, InputError, TemplateError
 from .domyn_small import DomynSmall
 from .hy4 import Hy4
@@ -15,10 +16,12 @@ __all__ = [
     "TEMPLATES",
     "ChatFormat",
     "ChatFormatError",
+    "Conversation",
     "DomynSmall",
     "Hy4",
     "InputError",
     "Ministral3Reasoning",
+    "Prompt",
     "Segment",
     "SolarOpen2",
     "TemplateError",

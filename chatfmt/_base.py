@@ -105,7 +105,7 @@ class ChatFormat:
         Raises TemplateError where the original refuses the input, InputError where it fails otherwise.
         """
         pieces: list[str] = []
-        self._write(_joining(pieces), messages, add_generation_prompt)
+        self.write_safely(_joining(pieces), messages, add_generation_prompt)
         return "".join(pieces)
 
     def segments(self, messages: JSON, *, add_generation_prompt: JSON = MISSING) -> list[Segment]:
@@ -114,18 +114,45 @@ class ChatFormat:
         Takes and raises what `render` does.
         """
         segments: list[Segment] = []
-        self._write(_tagging(segments), messages, add_generation_prompt)
+        self.write_safely(_tagging(segments), messages, add_generation_prompt)
         return segments
 
-    def _write(self, out: Out, messages: JSON, add_generation_prompt: JSON) -> None:
+    def write_safely(
+        self,
+        out: Out,
+        messages: JSON,
+        add_generation_prompt: JSON,
+        roles: list[JSON] | None = None,
+        start: int = 0,
+    ) -> None:
+        """`write`, with the default of add_generation_prompt, and without RecursionError."""
         if add_generation_prompt is MISSING:
             add_generation_prompt = self.default_generation_prompt
         try:
-            self.write(out, messages, add_generation_prompt)
+            self.write(out, messages, add_generation_prompt, roles, start)
         except RecursionError:  # from str(), the JSON encoder or ==, on values nested by the hundreds
             where = "messages or tools" if out.message is None else place("messages", out.message)
             raise InputError(f"{where} is nested too deep to be printed, but must be flatter", where) from None
 
-    def write(self, out: Out, messages: JSON, add_generation_prompt: JSON) -> None:
-        """The template's main flow, which each template has for itself."""
+    def write(
+        self,
+        out: Out,
+        messages: JSON,
+        add_generation_prompt: JSON,
+        roles: list[JSON] | None = None,
+        start: int = 0,
+    ) -> None:
+        """The template's main flow, which each template has for itself.
+
+        roles: those of the messages, where they are known. start: the message to begin with, where the prompt up to
+        it stands already: not inside a run of tool messages, and not behind a message that fails.
+        """
+        raise NotImplementedError
+
+    def first_rewritten(self, messages: list[JSON], roles: list[JSON], start: int) -> tuple[int, str]:
+        """What becomes of a prompt that stands when messages[start:] are appended.
+
+        The first message from which on it has to be written again, and the reason, or `start` and "" where nothing
+        before them changes. start: 1 or more.
+        """
         raise NotImplementedError

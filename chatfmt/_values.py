@@ -126,6 +126,15 @@ def run_end(roles: list[JSON], start: int) -> int:
     return end
 
 
+def run_joined(roles: list[JSON], start: int) -> tuple[int, str]:
+    """Where the run of tool messages began that those from `start` on join; `start` and no reason where they don't."""
+    if start < len(roles) and roles[start] == roles[start - 1] == "tool":
+        while start > 0 and roles[start - 1] == "tool":
+            start -= 1
+        return start, "tool responses join the block of those before them"
+    return start, ""
+
+
 def positions(ids: Sequence[JSON], wanted: Sequence[JSON]) -> list[Sequence[int]]:
     """For each id wanted, where it stands in `ids`, by `==`: 1, 1.0 and true are one id, lists compare by value.
 

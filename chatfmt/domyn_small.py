@@ -73,15 +73,21 @@ class DomynSmall(ChatFormat):
         self.enable_thinking = enable_thinking
 
     def write(  # jinja 18-24, 37-38, 51-57, 70-73, 87, 92, 106, 112-116
-        self, out: Out, messages: JSON, add_generation_prompt: JSON
+        self,
+        out: Out,
+        messages: JSON,
+        add_generation_prompt: JSON,
+        roles: list[JSON] | None = None,
+        start: int = 0,
     ) -> None:
-        roles = roles_of(messages)
+        if roles is None:
+            roles = roles_of(messages)
         thinking = self.enable_thinking or asks_for_thinking(messages, roles)
         mode = "thinking on\n" if thinking else "thinking off\n"
         has_tools = self.tools is not None and size(self.tools, "tools") > 0
-        if "system" not in roles:
+        if not start and "system" not in roles:
             self.write_made_up_system(out, has_tools, mode)
-        for i, message in enumerate(messages):
+        for i, message in enumerate(messages[start:] if start else messages, start):
             out.message = i
             role = roles[i]
             if role == "system":
@@ -175,11 +181,22 @@ class DomynSmall(ChatFormat):
         out.control(ASSISTANT)
         out.control("<think>\n" if mode == "thinking on\n" else "<think>\n</think>\n\n")
 
+    def first_rewritten(self, messages: list[JSON], roles: list[JSON], start: int) -> tuple[int, str]:
+        """See the base class."""
+        if "system" in roles[start:]:
+            if "system" not in roles[:start]:
+                return 0, "the system block that was made up gives way to the first system message"
+            thought = self.enable_thinking or asks_for_thinking(messages, roles[:start])
+            if not thought and asks_for_thinking(messages, roles):
+                return roles.index("system"), "thinking is switched on in every system block"
+        return start, ""
+
 
 def asks_for_thinking(messages: JSON, roles: list[JSON]) -> bool:  # jinja 27-34
     """Whether a system message says "thinking on": as part of a string, as an item of a list, as a key of an object."""
     found = False
-    for i, message in enumerate(messages):
-        if roles[i] == "system" and "thinking on" in each(message.get("content", MISSING), "messages", i, "content"):
-            found = True  # and go on: the contents of the others may be of a type that fails
+    for i, role in enumerate(roles):
+        if role == "system":
+            # all of them, even after one that does: a content of another type fails
+            found = "thinking on" in each(messages[i].get("content", MISSING), "messages", i, "content") or found
     return found

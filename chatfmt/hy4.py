@@ -24,13 +24,28 @@ from functools import cached_property
 
 from ._base import Block, ChatFormat, Out, recorded
 from ._errors import TemplateError
-from ._values import MISSING, each, field, last_index, positions, roles_of, run_end, sequence, shown, to_json, wrong
+from ._values import (
+    MISSING,
+    each,
+    field,
+    last_index,
+    positions,
+    roles_of,
+    run_end,
+    run_joined,
+    sequence,
+    shown,
+    to_json,
+    wrong,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ._values import JSON, Part
+
+RETRY = "reasoning_toolcall_retry"  # jinja 42
 
 TOOLS_HEAD = (  # jinja 84-86
     "# Tools\n"
@@ -95,19 +110,25 @@ class Hy4(ChatFormat):
         self.raw_last_assistant = raw_last_assistant
 
     def write(  # jinja 42-45, 183-197, 206-209, 226, 230, 285, 289, 293-302
-        self, out: Out, messages: JSON, add_generation_prompt: JSON
+        self,
+        out: Out,
+        messages: JSON,
+        add_generation_prompt: JSON,
+        roles: list[JSON] | None = None,
+        start: int = 0,
     ) -> None:
         effort = checked_effort(self.reasoning_effort)
-        if self.fallback_strategy == "reasoning_toolcall_retry":
+        if self.fallback_strategy == RETRY:
             effort, add_generation_prompt = "high", False
-        preserved = bool(self.tools) if self.preserved_thinking is MISSING else self.preserved_thinking
-        roles = roles_of(messages)
-        last, last_user = len(roles) - 1, last_index(roles, "user")
-        if not roles or roles[0] != "system":
+        preserved = self.preserves_thinking()
+        if roles is None:
+            roles = roles_of(messages)
+        if not start and (not roles or roles[0] != "system"):
             self.write_made_up_system(out, effort)
         # The original first merges each run of tool messages into one message. Here the first of a run writes it all:
         # which message is the first, the last, or after the last user message, comes to the same.
-        for i, message in enumerate(messages):
+        last, last_user = len(roles) - 1, last_index(roles, "user")
+        for i, message in enumerate(messages[start:] if start else messages, start):
             out.message = i
             role = roles[i]
             if role == "system":
@@ -204,11 +225,9 @@ class Hy4(ChatFormat):
         if not is_prefill:
             out.output_control(self.hy_end)
 
-    def write_thinking(self, out: Out, message: dict[str, JSON], shows_reasoning: bool) -> None:  # jinja 233-244
-        reasoning = message.get("reasoning")
-        if not (isinstance(reasoning, str) and reasoning):
-            reasoning = message.get("reasoning_content")
-        if shows_reasoning and isinstance(reasoning, str) and reasoning:
+    def write_thinking(self, out: Out, message: dict[str, JSON], shows_reasoning: bool) -> None:  # jinja 240-244
+        reasoning = reasoning_of(message)
+        if shows_reasoning and reasoning:
             out.control(self.think_begin)
             out.output(reasoning)
             out.output_control(self.think_end)
@@ -289,6 +308,21 @@ class Hy4(ChatFormat):
         if effort == "no_think":
             out.control(self.think_end)
 
+    def preserves_thinking(self) -> JSON:  # jinja 24-30
+        """The option, or what it is where it was left out."""
+        return bool(self.tools) if self.preserved_thinking is MISSING else self.preserved_thinking
+
+    def first_rewritten(self, messages: list[JSON], roles: list[JSON], start: int) -> tuple[int, str]:
+        """See the base class."""
+        shows_none = self.reasoning_effort == "no_think" and self.fallback_strategy != RETRY
+        if "user" in roles[start:] and not shows_none and not self.preserves_thinking():
+            for i in range(last_index(roles[:start], "user") + 1, start):
+                if roles[i] == "assistant" and reasoning_of(messages[i]):
+                    return i, "reasoning before the last user message is dropped"
+        if self.raw_last_assistant and roles[start - 1] == "assistant":
+            return start - 1, "the assistant's last message is closed, as it is no longer a prefill"
+        return run_joined(roles, start)
+
 
 def checked_effort(effort: JSON) -> str:  # jinja 32-40
     if effort == "high" or effort == "no_think":
@@ -296,6 +330,15 @@ def checked_effort(effort: JSON) -> str:  # jinja 32-40
     if effort is not None and not isinstance(effort, str):
         raise wrong(effort, "a string", "reasoning_effort")
     raise TemplateError(f"reasoning_effort error : {effort}, should be no_think/high", "reasoning_effort")
+
+
+def reasoning_of(message: dict[str, JSON]) -> str:  # jinja 233-238
+    """The first of the two fields that holds a text which is not empty."""
+    reasoning = message.get("reasoning")
+    if isinstance(reasoning, str) and reasoning:
+        return reasoning
+    reasoning = message.get("reasoning_content")
+    return reasoning if isinstance(reasoning, str) else ""
 
 
 def function_of(tool: JSON) -> JSON:  # jinja 89, 118, 261

@@ -56,24 +56,21 @@ class Ministral3Reasoning(ChatFormat):
         self.bos_token = bos_token
         self.eos_token = eos_token
 
-    def write(  # jinja 5-9, 25-38, 41, 55-58, 83, 119, 123, 125-126
-        self, out: Out, messages: JSON, add_generation_prompt: JSON
+    def write(  # jinja 55-58, 83, 119, 123, 125-126
+        self,
+        out: Out,
+        messages: JSON,
+        add_generation_prompt: JSON,
+        roles: list[JSON] | None = None,
+        start: int = 0,
     ) -> None:
-        out.control(shown(self.bos_token, "bos_token"))
-        if not sequence(messages, "messages"):
-            raise wrong(messages, "a list of at least one message", "messages")
-        roles = roles_of(messages)
-        first = 0
-        if roles[0] == "system":
-            self.write_system(out, messages[0])
-            first = 1
-        else:
-            out.control("[SYSTEM_PROMPT]" + DEFAULT_SYSTEM_MESSAGE + "[/SYSTEM_PROMPT]")
-        if self.tools is not None and size(self.tools, "tools") > 0:
-            out.block(self.tools_block)
+        if not start:
+            self.write_beginning(out, messages)
+        if roles is None:
+            roles = roles_of(messages)
+        first = max(start, 1 if roles[0] == "system" else 0)
         check_alternation(messages, roles, first)
-        for i in range(first, len(messages)):
-            message = messages[i]
+        for i, message in enumerate(messages[first:], first):
             out.message = i
             role = roles[i]
             if role == "user":
@@ -84,6 +81,18 @@ class Ministral3Reasoning(ChatFormat):
                 self.write_tool_response(out, i, message)
             else:
                 raise unsupported_role(message, i)
+        out.message = None
+
+    def write_beginning(self, out: Out, messages: JSON) -> None:  # jinja 5-9, 25-38, 41
+        out.control(shown(self.bos_token, "bos_token"))
+        if not sequence(messages, "messages"):
+            raise wrong(messages, "a list of at least one message", "messages")
+        if field(messages[0], "role") == "system":
+            self.write_system(out, messages[0])
+        else:
+            out.control("[SYSTEM_PROMPT]" + DEFAULT_SYSTEM_MESSAGE + "[/SYSTEM_PROMPT]")
+        if self.tools is not None and size(self.tools, "tools") > 0:
+            out.block(self.tools_block)
 
     def write_system(self, out: Out, message: dict[str, JSON]) -> None:  # jinja 10-24
         out.message = 0
@@ -199,19 +208,27 @@ class Ministral3Reasoning(ChatFormat):
         out.content(shown(message.get("content", MISSING), "messages", i, "content"))
         out.control("[/TOOL_RESULTS]")
 
+    def first_rewritten(self, messages: list[JSON], roles: list[JSON], start: int) -> tuple[int, str]:
+        """See the base class. Nothing ever changes here."""
+        return start, ""
+
 
 def check_alternation(messages: JSON, roles: list[JSON], first: int) -> None:  # jinja 44-52
-    index = 0
+    is_users_turn = True
+    for i in range(first - 1, -1, -1):  # where a beginning was written before, it alternates: its last turn tells
+        if roles[i] == "user" or (roles[i] == "assistant" and not has_tool_calls(messages[i], i)):
+            is_users_turn = roles[i] == "assistant"
+            break
     for i in range(first, len(roles)):
         role = roles[i]
         if role == "user" or (role == "assistant" and not has_tool_calls(messages[i], i)):
-            if (role == "user") != (index % 2 == 0):
+            if (role == "user") != is_users_turn:
                 words = (
                     "After the optional system message, conversation roles must alternate user and assistant roles "
                     "except for tool calls and results."
                 )
                 raise TemplateError(words, place("messages", i, "role"))
-            index += 1
+            is_users_turn = not is_users_turn
 
 
 def has_tool_calls(message: dict[str, JSON], i: int) -> bool:  # jinja 102

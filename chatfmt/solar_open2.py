@@ -36,6 +36,7 @@ from ._values import (
     positions,
     roles_of,
     run_end,
+    run_joined,
     sequence,
     shown,
     to_json,
@@ -144,13 +145,19 @@ class SolarOpen2(ChatFormat):
         self.now = now
 
     def write(  # jinja 8-16, 107, 117-121, 123-130, 176-177, 225-228
-        self, out: Out, messages: JSON, add_generation_prompt: JSON
+        self,
+        out: Out,
+        messages: JSON,
+        add_generation_prompt: JSON,
+        roles: list[JSON] | None = None,
+        start: int = 0,
     ) -> None:
-        roles = roles_of(messages)
-        last_user = last_index(roles, "user")
-        if "system" in roles or self.provider_system_prompt or self.tools or self.response_format:
+        if roles is None:
+            roles = roles_of(messages)
+        if not start and ("system" in roles or self.provider_system_prompt or self.tools or self.response_format):
             self.write_system(out, messages, roles)
-        for i, message in enumerate(messages):
+        last_user = last_index(roles, "user")
+        for i, message in enumerate(messages[start:] if start else messages, start):
             out.message = i
             role = roles[i]
             if role == "user":
@@ -237,7 +244,7 @@ class SolarOpen2(ChatFormat):
         out.control("\n")
 
     def write_thinking(self, out: Out, i: int, message: dict[str, JSON], is_current: bool) -> None:  # jinja 181-202
-        key = "reasoning" if "reasoning" in message else "reasoning_content"
+        key = reasoning_key(message)
         reasoning = message.get(key)
         option = self.think_render_option
         if reasoning and (option == "preserved" or (option == "interleaved" and is_current)):
@@ -310,6 +317,20 @@ class SolarOpen2(ChatFormat):
         out.control(ASSISTANT + THINK_START)
         if self.reasoning_effort not in ("medium", "high", "xhigh"):
             out.control(THINK_END)
+
+    def first_rewritten(self, messages: list[JSON], roles: list[JSON], start: int) -> tuple[int, str]:
+        """See the base class."""
+        if "system" in roles[start:]:
+            return 0, "a system message moves to the top"
+        if "user" in roles[start:] and self.think_render_option == "interleaved":
+            for i in range(last_index(roles[:start], "user") + 1, start):
+                if roles[i] == "assistant" and messages[i].get(reasoning_key(messages[i])):
+                    return i, "reasoning before the last user message is dropped"
+        return run_joined(roles, start)
+
+
+def reasoning_key(message: dict[str, JSON]) -> str:  # jinja 181-184
+    return "reasoning" if "reasoning" in message else "reasoning_content"
 
 
 def in_call_order(  # jinja 149-152, 155, 157-162, 166-167

@@ -14,10 +14,10 @@ from cases import GOLDEN, TEMPLATES
 ROOT = Path(__file__).resolve().parent.parent
 ANCHOR = re.compile(r"# jinja (\d+(?:-\d+)?(?:, \d+(?:-\d+)?)*)$")
 ORDER = [
-    "__init__", "write", "write_made_up_system", "write_system", "tools_block", "write_tools", "write_response_format",
+    "__init__", "write", "write_beginning", "write_made_up_system", "write_system", "tools_block", "write_tools", "write_response_format",
     "write_user", "write_other", "write_assistant", "write_thinking", "write_chunks", "write_tool_calls",
     "write_tool_arguments", "write_tool_responses", "write_tool_response", "write_referenced_tools",
-    "write_generation_prompt",
+    "write_generation_prompt", "preserves_thinking", "first_rewritten",
 ]  # fmt: skip
 
 
@@ -121,7 +121,7 @@ def test_every_function_is_anchored_and_in_order(template: str) -> None:
     assert methods == [name for name in ORDER if name in methods]
     functions = methods + [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]
     anchors = {row.name for row in anchored(template)}
-    assert set(functions) - anchors <= {"tools_block", "path_of_function"} | ({"__init__"} if template in WITHOUT_OPTIONS_BLOCK else set())
+    assert set(functions) - anchors <= {"tools_block", "first_rewritten", "path_of_function"} | ({"__init__"} if template in WITHOUT_OPTIONS_BLOCK else set())
 
 
 WITHOUT_OPTIONS_BLOCK = ("ministral3_reasoning", "domyn_small")
