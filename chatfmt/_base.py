@@ -34,13 +34,14 @@ class Segment(namedtuple("Segment", ("text", "kind", "message"))):
         message: int | None
 
 
-class Block(namedtuple("Block", ("text", "segments"))):
-    """A part of a prompt that was written before: as one text, and in segments."""
+class Block(namedtuple("Block", ("text", "texts", "kinds"))):
+    """A part of a prompt that was written before and belongs to no message: as one text, and in texts and kinds."""
 
     __slots__ = ()
     if TYPE_CHECKING:
         text: str
-        segments: list[Segment]
+        texts: list[str]
+        kinds: list[str]
 
 
 class Out:
@@ -70,15 +71,27 @@ def _tagging(segments: list[Segment]) -> Out:
 
         return write
 
-    out = Out(verb, lambda block: segments.extend(block.segments))
+    def block(block: Block) -> None:
+        segments.extend(Segment(text, kind, None) for text, kind in zip(block.texts, block.kinds) if text)
+
+    out = Out(verb, block)
     return out
 
 
 def recorded(write: Callable[[Out], None]) -> Block:
     """What `write` writes, to be written again by `out.block`."""
-    segments: list[Segment] = []
-    write(_tagging(segments))
-    return Block("".join([segment.text for segment in segments]), segments)
+    texts: list[str] = []
+    kinds: list[str] = []
+
+    def verb(kind: str) -> Write:
+        def note(text: str) -> None:
+            texts.append(text)
+            kinds.append(kind)
+
+        return note
+
+    write(Out(verb, lambda block: None))
+    return Block("".join(texts), texts, kinds)
 
 
 class ChatFormat:

@@ -12,7 +12,7 @@ from ._errors import InputError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Any, Union
 
     JSON = Any  # a JSON value, or MISSING where a field was looked up
@@ -55,7 +55,9 @@ def each(value: JSON, *path: Part) -> JSON:
 
 def size(value: JSON, *path: Part) -> int:
     """`value | length`."""
-    return len(each(value, *path))
+    if isinstance(value, (list, dict, str, tuple)) or value is MISSING:
+        return len(value)
+    raise wrong(value, "a list", *path)
 
 
 def sequence(value: JSON, *path: Part) -> JSON:
@@ -79,18 +81,18 @@ def _no_json(value: object) -> None:
     raise TypeError
 
 
-def _make_encode() -> Callable[[JSON], str]:
-    """json.dumps(value, ensure_ascii=False), with the C encoder made once and not for each value."""
+def _make_encode() -> Callable[[JSON, int], Iterable[str]]:
+    """json.dumps(value, ensure_ascii=False), in pieces, with the C encoder made once and not for each value."""
     encoder = json.JSONEncoder(ensure_ascii=False)
     try:
-        pieces = json.encoder.c_make_encoder(  # type: ignore[attr-defined]
+        encode: Callable[[JSON, int], Iterable[str]] = json.encoder.c_make_encoder(  # type: ignore[attr-defined]
             None, _no_json, json.encoder.encode_basestring, None, ": ", ", ", False, False, True
         )
-        if "".join(pieces({"": [None, 1.5, "é"]}, 0)) == '{"": [null, 1.5, "é"]}':
-            return lambda value: "".join(pieces(value, 0))
+        if "".join(encode({"": [None, 1.5, "é"]}, 0)) == '{"": [null, 1.5, "é"]}':
+            return encode
     except (AttributeError, TypeError):  # no C encoder, or one that is made in another way
         pass
-    return encoder.encode
+    return lambda value, level: encoder.encode(value)
 
 
 _encode = _make_encode()
@@ -99,7 +101,7 @@ _encode = _make_encode()
 def to_json(value: JSON, *path: Part) -> str:
     """`value | tojson` as transformers defines it: Python's spacing, nothing escaped that JSON allows."""
     try:
-        return _encode(value)
+        return str(value) if type(value) is int else "".join(_encode(value, 0))  # whole numbers are most frequent
     except TypeError:  # MISSING, or a value that is no JSON
         raise wrong(value, "a JSON value", *path) from None
     except ValueError:  # an integer of more digits than Python prints
@@ -148,10 +150,18 @@ def positions(ids: Sequence[JSON], wanted: Sequence[JSON]) -> list[Sequence[int]
             found.setdefault(value, []).append(k)
         else:
             others.append(k)
-    return [
-        found.get(value, ()) if isinstance(value, str) or _is_number(value) else [k for k in others if ids[k] == value]
-        for value in wanted
-    ]
+    hits: list[Sequence[int]] = []
+    for value in wanted:
+        if isinstance(value, str) or _is_number(value):
+            hits.append(found.get(value, ()))
+        else:
+            hits.append([k for k in others if ids[k] == value])
+    return hits
+
+
+def is_distinct_text(ids: list[JSON]) -> bool:
+    """Whether these are strings, each of them once."""
+    return {*map(type, ids)} == {str} and len({*ids}) == len(ids)
 
 
 def _is_number(value: JSON) -> bool:

@@ -144,7 +144,7 @@ class DomynSmall(ChatFormat):
     def write_assistant(self, out: Out, i: int, message: dict[str, JSON]) -> None:  # jinja 93-103
         out.control(ASSISTANT)
         tool_calls = message.get("tool_calls", MISSING)
-        if size(tool_calls, "messages", i, "tool_calls") > 0:
+        if tool_calls is not MISSING and size(tool_calls, "messages", i, "tool_calls") > 0:
             self.write_tool_calls(out, i, tool_calls)
         else:
             content = message.get("content", MISSING)
@@ -161,11 +161,12 @@ class DomynSmall(ChatFormat):
             function = tool_call.get("function", MISSING)
             if not isinstance(function, dict):
                 raise wrong(function, "an object", "messages", i, "tool_calls", j, "function")
-            name = to_json(function.get("name", MISSING), "messages", i, "tool_calls", j, "function", "name")
-            arguments = function.get("arguments", MISSING)
-            arguments = to_json(arguments, "messages", i, "tool_calls", j, "function", "arguments")
+            for key in ("name", "arguments"):
+                if key not in function:
+                    raise wrong(MISSING, "a JSON value", "messages", i, "tool_calls", j, "function", key)
+            call = {"name": function["name"], "arguments": function["arguments"]}
             out.output_control(start)
-            out.output(f'{{"name": {name}, "arguments": {arguments}}}')
+            out.output(to_json(call, "messages", i, "tool_calls", j, "function"))
             out.output_control("\n</tool_call>")
             start = "\n<tool_call>\n"
 

@@ -28,6 +28,7 @@ from ._values import (
     MISSING,
     each,
     field,
+    is_distinct_text,
     last_index,
     positions,
     roles_of,
@@ -44,6 +45,36 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ._values import JSON, Part
+
+
+class Tokens:
+    """The control tokens, each with the suffix of a checkpoint."""
+
+    def __init__(self, suffix: str) -> None:  # jinja 2-18
+        self.hy_start = f"<｜hy_start{suffix}｜>"
+        self.hy_middle = f"<｜hy_middle{suffix}｜>"
+        self.hy_end = f"<｜hy_end{suffix}｜>"
+        self.think_begin = f"<think{suffix}>"
+        self.think_end = f"</think{suffix}>"
+        self.toolcalls_begin = f"<tool_calls{suffix}>"
+        self.toolcalls_end = f"</tool_calls{suffix}>"
+        self.toolcall_begin = f"<tool_call{suffix}>"
+        self.toolcall_end = f"</tool_call{suffix}>"
+        self.argkey_begin = f"<arg_key{suffix}>"
+        self.argkey_end = f"</arg_key{suffix}>"
+        self.argvalue_begin = f"<arg_value{suffix}>"
+        self.argvalue_end = f"</arg_value{suffix}>"
+        self.toolresponse_begin = f"<tool_response{suffix}>"
+        self.toolresponse_end = f"</tool_response{suffix}>"
+        self.reasoning_mode = f"<｜reasoning_mode{suffix}｜>"
+        self.system = self.hy_start + "system" + self.hy_middle
+        self.user = self.hy_start + "user" + self.hy_middle
+        self.assistant = self.hy_start + "assistant" + self.hy_middle
+        self.tool = self.hy_start + "tool" + self.hy_middle
+        self.empty_think = self.think_begin + self.think_end
+
+
+OPENSOURCE = Tokens(":opensource")
 
 RETRY = "reasoning_toolcall_retry"  # jinja 42
 
@@ -73,7 +104,7 @@ class Hy4(ChatFormat):
     name = "hy4"
     model = "tencent/Hy4-preview"
 
-    def __init__(  # jinja 2-30, 46-48
+    def __init__(  # jinja 21-30, 46-48
         self,
         *,
         tools: JSON = None,
@@ -83,26 +114,7 @@ class Hy4(ChatFormat):
         raw_last_assistant: JSON = False,
         token_suffix: str = ":opensource",
     ) -> None:
-        self.hy_start = f"<｜hy_start{token_suffix}｜>"
-        self.hy_middle = f"<｜hy_middle{token_suffix}｜>"
-        self.hy_end = f"<｜hy_end{token_suffix}｜>"
-        self.think_begin = f"<think{token_suffix}>"
-        self.think_end = f"</think{token_suffix}>"
-        self.toolcalls_begin = f"<tool_calls{token_suffix}>"
-        self.toolcalls_end = f"</tool_calls{token_suffix}>"
-        self.toolcall_begin = f"<tool_call{token_suffix}>"
-        self.toolcall_end = f"</tool_call{token_suffix}>"
-        self.argkey_begin = f"<arg_key{token_suffix}>"
-        self.argkey_end = f"</arg_key{token_suffix}>"
-        self.argvalue_begin = f"<arg_value{token_suffix}>"
-        self.argvalue_end = f"</arg_value{token_suffix}>"
-        self.toolresponse_begin = f"<tool_response{token_suffix}>"
-        self.toolresponse_end = f"</tool_response{token_suffix}>"
-        self.reasoning_mode = f"<｜reasoning_mode{token_suffix}｜>"
-        self.tool = self.hy_start + "tool" + self.hy_middle
-        self.user = self.hy_start + "user" + self.hy_middle
-        self.assistant = self.hy_start + "assistant" + self.hy_middle
-        self.empty_think = self.think_begin + self.think_end
+        self.tokens = OPENSOURCE if token_suffix == ":opensource" else Tokens(token_suffix)
         self.tools = tools
         self.preserved_thinking = preserved_thinking
         self.reasoning_effort = reasoning_effort
@@ -148,14 +160,16 @@ class Hy4(ChatFormat):
             self.write_generation_prompt(out, effort)
 
     def write_made_up_system(self, out: Out, effort: str) -> None:  # jinja 198-204
-        out.control(self.hy_start + "system" + self.hy_middle)
+        t = self.tokens
+        out.control(t.system)
         if self.tools:
             out.block(self.tools_block)
-        out.control(self.reasoning_mode + "reasoning_effort:" + effort)
-        out.control(self.hy_end)
+        out.control(t.reasoning_mode + "reasoning_effort:" + effort)
+        out.control(t.hy_end)
 
     def write_system(self, out: Out, i: int, message: dict[str, JSON], effort: str) -> None:  # jinja 210-225
-        out.control(self.hy_start + "system" + self.hy_middle)
+        t = self.tokens
+        out.control(t.system)
         content = content_to_text(message.get("content", MISSING), "messages", i, "content")
         if i == 0:
             if self.tools:
@@ -163,10 +177,10 @@ class Hy4(ChatFormat):
                 if content:
                     out.control("\n\n")
             out.content(content)
-            out.control(self.reasoning_mode + "reasoning_effort:" + effort)
+            out.control(t.reasoning_mode + "reasoning_effort:" + effort)
         else:
             out.content(content)
-        out.control(self.hy_end)
+        out.control(t.hy_end)
 
     @cached_property
     def tools_block(self) -> Block:
@@ -174,6 +188,7 @@ class Hy4(ChatFormat):
         return recorded(self.write_tools)
 
     def write_tools(self, out: Out) -> None:  # jinja 83-107
+        t = self.tokens
         out.control(TOOLS_HEAD)
         separator = ""
         for k, tool in enumerate(sequence(self.tools, "tools")):
@@ -186,58 +201,63 @@ class Hy4(ChatFormat):
             "\n"
             "</tools>\n"
             "\n"
-            f"For function call returns, you should first print {self.toolcalls_begin}\n"
+            f"For function call returns, you should first print {t.toolcalls_begin}\n"
             "For each function call, you should return object like:\n"
-            f"{self.toolcall_begin}{{function-name}}"
-            f"{self.argkey_begin}{{arg-key-1}}{self.argkey_end}"
-            f"{self.argvalue_begin}{{arg-value-1}}{self.argvalue_end}"
-            f"{self.argkey_begin}{{arg-key-2}}{self.argkey_end}"
-            f"{self.argvalue_begin}{{arg-value-2}}{self.argvalue_end}"
+            f"{t.toolcall_begin}{{function-name}}"
+            f"{t.argkey_begin}{{arg-key-1}}{t.argkey_end}"
+            f"{t.argvalue_begin}{{arg-value-1}}{t.argvalue_end}"
+            f"{t.argkey_begin}{{arg-key-2}}{t.argkey_end}"
+            f"{t.argvalue_begin}{{arg-value-2}}{t.argvalue_end}"
             "..."
-            f"{self.toolcall_end}\n"
-            f"At the end of function call returns, you should print {self.toolcalls_end}"
+            f"{t.toolcall_end}\n"
+            f"At the end of function call returns, you should print {t.toolcalls_end}"
         )
 
     def write_user(self, out: Out, i: int, message: dict[str, JSON]) -> None:  # jinja 227-229
+        t = self.tokens
         content = message.get("content", MISSING)
-        out.control(self.user)
+        out.control(t.user)
         out.content(content if isinstance(content, str) else content_to_text(content, "messages", i, "content"))
-        out.control(self.hy_end)
+        out.control(t.hy_end)
 
     def write_other(self, out: Out, i: int, message: JSON) -> None:  # jinja 290-292
-        out.control(self.hy_start)
+        t = self.tokens
+        out.control(t.hy_start)
         out.content(shown(field(message, "role"), "messages", i, "role"))
-        out.control(self.hy_middle)
+        out.control(t.hy_middle)
         out.content(content_to_text(field(message, "content"), "messages", i, "content"))
-        out.control(self.hy_end)
+        out.control(t.hy_end)
 
     def write_assistant(  # jinja 231-246, 258-284
         self, out: Out, i: int, message: dict[str, JSON], shows_reasoning: bool, is_prefill: bool
     ) -> None:
+        t = self.tokens
         content = message.get("content", MISSING)
         tool_calls = message.get("tool_calls")
-        out.control(self.assistant)
+        out.control(t.assistant)
         if tool_calls or not is_prefill:
             self.write_thinking(out, message, shows_reasoning)
         out.output(content if isinstance(content, str) else content_to_text(content, "messages", i, "content"))
         if tool_calls:
             self.write_tool_calls(out, i, tool_calls)
         if not is_prefill:
-            out.output_control(self.hy_end)
+            out.output_control(t.hy_end)
 
     def write_thinking(self, out: Out, message: dict[str, JSON], shows_reasoning: bool) -> None:  # jinja 240-244
+        t = self.tokens
         reasoning = reasoning_of(message)
         if shows_reasoning and reasoning:
-            out.control(self.think_begin)
+            out.control(t.think_begin)
             out.output(reasoning)
-            out.output_control(self.think_end)
+            out.output_control(t.think_end)
         else:
-            out.control(self.empty_think)
+            out.control(t.empty_think)
 
     def write_tool_calls(self, out: Out, i: int, tool_calls: JSON) -> None:  # jinja 259-273
+        t = self.tokens
         output, output_control = out.output, out.output_control
-        output_control(self.toolcalls_begin)
-        between = self.argkey_end + self.argvalue_begin
+        output_control(t.toolcalls_begin)
+        between = t.argkey_end + t.argvalue_begin
         for j, tool_call in enumerate(sequence(tool_calls, "messages", i, "tool_calls")):
             function = function_of(tool_call)
             if not isinstance(function, dict):
@@ -246,55 +266,58 @@ class Hy4(ChatFormat):
             if not isinstance(arguments, dict):
                 path = path_of_function(tool_call, "messages", i, "tool_calls", j)
                 raise wrong(arguments, "an object", *path, "arguments")
-            output_control(self.toolcall_begin)
-            output(shown(function.get("name", MISSING), "messages", i, "tool_calls", j, "name"))
+            output_control(t.toolcall_begin)
+            name = function.get("name", MISSING)
+            output(name if isinstance(name, str) else shown(name, "messages", i, "tool_calls", j))
             for key, value in arguments.items():
                 if not isinstance(value, str):
-                    value = to_json(value, "messages", i, "tool_calls", j, "arguments", key)
-                output_control(self.argkey_begin)
+                    value = to_json(value, "messages", i, "tool_calls", j)
+                output_control(t.argkey_begin)
                 output(key)
                 output_control(between)
                 output(value)
-                output_control(self.argvalue_end)
-            output_control(self.toolcall_end)
-        output_control(self.toolcalls_end)
+                output_control(t.argvalue_end)
+            output_control(t.toolcall_end)
+        output_control(t.toolcalls_end)
 
     def write_tool_responses(  # jinja 109-112, 136-181, 286-288
         self, out: Out, messages: list[JSON], roles: list[JSON], start: int
     ) -> None:
+        t = self.tokens
         end = run_end(roles, start)
         order: Sequence[int] = range(start, end)
         if start > 0 and roles[start - 1] == "assistant":
             order = in_call_order(messages, order, tool_call_ids(messages[start - 1].get("tool_calls") or []))
-        out.control(self.tool)
+        out.control(t.tool)
         for k in order:
             out.message = k
             content = messages[k].get("content", MISSING)
             if isinstance(content, str):
-                out.control(self.toolresponse_begin)
+                out.control(t.toolresponse_begin)
                 out.content(content)
-                out.control(self.toolresponse_end)
+                out.control(t.toolresponse_end)
             else:
                 self.write_tool_response(out, k, content)
         out.message = end - 1
-        out.control(self.hy_end)
+        out.control(t.hy_end)
 
     def write_tool_response(self, out: Out, i: int, content: JSON) -> None:  # jinja 113-133
+        t = self.tokens
         first = content[0] if isinstance(content, (list, tuple)) and content else MISSING
         if field(first, "type") == "tool_reference":
-            out.control(self.toolresponse_begin + "<tools>\n")
+            out.control(t.toolresponse_begin + "<tools>\n")
             for reference in content:
                 self.write_referenced_tools(out, field(reference, "name"))
-            out.control("</tools>" + self.toolresponse_end)
+            out.control("</tools>" + t.toolresponse_end)
         elif field(first, "output") is not MISSING:
             for k, part in enumerate(content):
-                out.control(self.toolresponse_begin)
+                out.control(t.toolresponse_begin)
                 out.content(shown(field(part, "output"), "messages", i, "content", k, "output"))
-                out.control(self.toolresponse_end)
+                out.control(t.toolresponse_end)
         else:
-            out.control(self.toolresponse_begin)
+            out.control(t.toolresponse_begin)
             out.content(content_to_text(content, "messages", i, "content"))
-            out.control(self.toolresponse_end)
+            out.control(t.toolresponse_end)
 
     def write_referenced_tools(self, out: Out, name: JSON) -> None:  # jinja 117-122
         for k, tool in enumerate(each(self.tools, "tools")):
@@ -304,9 +327,10 @@ class Hy4(ChatFormat):
                 out.control("\n")
 
     def write_generation_prompt(self, out: Out, effort: str) -> None:  # jinja 303-309
-        out.control(self.assistant + self.think_begin)
+        t = self.tokens
+        out.control(t.assistant + t.think_begin)
         if effort == "no_think":
-            out.control(self.think_end)
+            out.control(t.think_end)
 
     def preserves_thinking(self) -> JSON:  # jinja 24-30
         """The option, or what it is where it was left out."""
@@ -387,5 +411,8 @@ def in_call_order(messages: list[JSON], run: Sequence[int], ids: list[JSON]) -> 
     """
     if len(ids) != len(run):
         return run
-    found = positions([messages[k].get("tool_call_id", messages[k].get("id", MISSING)) for k in run], ids)
+    response_ids = [messages[k].get("tool_call_id", messages[k].get("id", MISSING)) for k in run]
+    if response_ids == ids and is_distinct_text(ids):
+        return run
+    found = positions(response_ids, ids)
     return [run[hits[0]] for hits in found] if all(len(hits) == 1 for hits in found) else run

@@ -204,8 +204,9 @@ class Ministral3Reasoning(ChatFormat):
             out.output(arguments)
 
     def write_tool_response(self, out: Out, i: int, message: dict[str, JSON]) -> None:  # jinja 120
+        content = message.get("content", MISSING)
         out.control("[TOOL_RESULTS]")
-        out.content(shown(message.get("content", MISSING), "messages", i, "content"))
+        out.content(content if isinstance(content, str) else shown(content, "messages", i, "content"))
         out.control("[/TOOL_RESULTS]")
 
     def first_rewritten(self, messages: list[JSON], roles: list[JSON], start: int) -> tuple[int, str]:
@@ -268,4 +269,4 @@ HTML_ESCAPES = str.maketrans({"&": "&amp;", ">": "&gt;", "<": "&lt;", "'": "&#39
 
 def html_escaped(name: str) -> str:  # jinja 108
     """What becomes of a string when Jinja adds arguments to it that are marked as safe HTML."""
-    return name.translate(HTML_ESCAPES)
+    return name if name.isidentifier() else name.translate(HTML_ESCAPES)

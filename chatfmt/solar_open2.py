@@ -31,6 +31,7 @@ from ._values import (
     MISSING,
     each,
     field,
+    is_distinct_text,
     last_index,
     place,
     positions,
@@ -283,7 +284,7 @@ class SolarOpen2(ChatFormat):
         output, output_control = out.output, out.output_control
         for key, value in arguments.items():
             if not isinstance(value, str):
-                value = to_json(value, "messages", i, "tool_calls", j, "function", "arguments", key)
+                value = to_json(value, "messages", i, "tool_calls", j)
             output_control(TOOL_ARG_START)
             output(key)
             output_control(TOOL_ARG_VALUE)
@@ -335,13 +336,15 @@ def reasoning_key(message: dict[str, JSON]) -> str:  # jinja 181-184
 
 def in_call_order(  # jinja 149-152, 155, 157-162, 166-167
     messages: list[JSON], run: Sequence[int], tool_calls: list[dict[str, JSON]]
-) -> list[int]:
+) -> Sequence[int]:
     """The responses to each call, call by call, and last those to none; all as indexes of messages.
 
     A response is found again by every call of the same id. A response without id answers none: ids of calls are true.
     """
     ids = [messages[k].get("tool_call_id", MISSING) for k in run]
-    found = positions(ids, [tool_call["id"] for tool_call in tool_calls])
-    answers = [run[k] for hits in found for k in hits]
+    wanted = [tool_call["id"] for tool_call in tool_calls]
+    if ids == wanted and is_distinct_text(ids):
+        return run
+    answers = [run[k] for hits in positions(ids, wanted) for k in hits]
     answered = set(answers)
     return answers + [k for k in run if k not in answered]
