@@ -82,7 +82,7 @@ class DomynSmall(ChatFormat):
     ) -> None:
         if roles is None:
             roles = roles_of(messages)
-        thinking = self.enable_thinking or asks_for_thinking(messages, roles)
+        thinking = asks_for_thinking(messages, roles) or self.enable_thinking
         mode = "thinking on\n" if thinking else "thinking off\n"
         has_tools = self.tools is not None and size(self.tools, "tools") > 0
         if not start and "system" not in roles:
