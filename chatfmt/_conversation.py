@@ -82,7 +82,7 @@ class _Marking(Out):
         self.pieces = pieces
         self.marks: dict[int | None, int] = {}
         append = pieces.append
-        super().__init__(lambda kind: append, lambda block: append(block.text))
+        super().__init__(append, append, append, append, lambda block: append(block.text))
 
     @property
     def message(self) -> int | None:

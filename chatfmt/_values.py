@@ -6,8 +6,6 @@ Functions that can fail take the path of the value, as parts: `shown(value, "mes
 
 from __future__ import annotations
 
-import json
-
 from ._errors import InputError
 
 TYPE_CHECKING = False
@@ -81,27 +79,37 @@ def _no_json(value: object) -> None:
     raise TypeError
 
 
-def _make_encode() -> Callable[[JSON, int], Iterable[str]]:
-    """json.dumps(value, ensure_ascii=False), in pieces, with the C encoder made once and not for each value."""
-    encoder = json.JSONEncoder(ensure_ascii=False)
+def _encoders() -> tuple[Callable[[JSON, int], Iterable[str]], Callable[[str], str]]:
+    """json.dumps(value, ensure_ascii=False) as two functions: for any value, in pieces; and for a string.
+
+    The C encoder behind the module json is made once, not for each value; and without that module, whose import takes
+    longer than all else here. Where there is none, or it is made in another way, json itself serves.
+    """
     try:
-        encode: Callable[[JSON, int], Iterable[str]] = json.encoder.c_make_encoder(  # type: ignore[attr-defined]
-            None, _no_json, json.encoder.encode_basestring, None, ": ", ", ", False, False, True
-        )
-        if "".join(encode({"": [None, 1.5, "é"]}, 0)) == '{"": [null, 1.5, "é"]}':
-            return encode
-    except (AttributeError, TypeError):  # no C encoder, or one that is made in another way
+        from _json import encode_basestring, make_encoder
+
+        encode = make_encoder(None, _no_json, encode_basestring, None, ": ", ", ", False, False, True)
+        if "".join(encode({"": [None, 1.5, "é"]}, 0)) + encode_basestring("é") == '{"": [null, 1.5, "é"]}"é"':
+            return encode, encode_basestring
+    except (ImportError, TypeError):
         pass
-    return lambda value, level: encoder.encode(value)
+    import json
+
+    encoder = json.JSONEncoder(ensure_ascii=False)
+    return lambda value, level: encoder.encode(value), encoder.encode
 
 
-_encode = _make_encode()
+_encode, _encode_text = _encoders()
 
 
 def to_json(value: JSON, *path: Part) -> str:
     """`value | tojson` as transformers defines it: Python's spacing, nothing escaped that JSON allows."""
     try:
-        return str(value) if type(value) is int else "".join(_encode(value, 0))  # whole numbers are most frequent
+        if type(value) is str:
+            return _encode_text(value)
+        if type(value) is int:
+            return str(value)
+        return "".join(_encode(value, 0))
     except TypeError:  # MISSING, or a value that is no JSON
         raise wrong(value, "a JSON value", *path) from None
     except ValueError:  # an integer of more digits than Python prints

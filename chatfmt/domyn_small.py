@@ -68,9 +68,11 @@ class DomynSmall(ChatFormat):
     name = "domyn_small"
     model = "domyn/Domyn-Small-v1.0"
 
+    tools: JSON
+    enable_thinking: JSON
+
     def __init__(self, *, tools: JSON = None, enable_thinking: JSON = False) -> None:
-        self.tools = tools
-        self.enable_thinking = enable_thinking
+        vars(self).update(tools=tools, enable_thinking=enable_thinking)
 
     def write(  # jinja 18-24, 37-38, 51-57, 70-73, 87, 92, 106, 112-116
         self,
@@ -161,12 +163,11 @@ class DomynSmall(ChatFormat):
             function = tool_call.get("function", MISSING)
             if not isinstance(function, dict):
                 raise wrong(function, "an object", "messages", i, "tool_calls", j, "function")
-            for key in ("name", "arguments"):
-                if key not in function:
-                    raise wrong(MISSING, "a JSON value", "messages", i, "tool_calls", j, "function", key)
-            call = {"name": function["name"], "arguments": function["arguments"]}
+            name = to_json(function.get("name", MISSING), "messages", i, "tool_calls", j, "function", "name")
+            arguments = function.get("arguments", MISSING)
+            arguments = to_json(arguments, "messages", i, "tool_calls", j, "function", "arguments")
             out.output_control(start)
-            out.output(to_json(call, "messages", i, "tool_calls", j, "function"))
+            out.output(f'{{"name": {name}, "arguments": {arguments}}}')
             out.output_control("\n</tool_call>")
             start = "\n<tool_call>\n"
 

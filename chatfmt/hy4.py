@@ -104,6 +104,13 @@ class Hy4(ChatFormat):
     name = "hy4"
     model = "tencent/Hy4-preview"
 
+    tools: JSON
+    reasoning_effort: JSON
+    preserved_thinking: JSON
+    fallback_strategy: JSON
+    raw_last_assistant: JSON
+    tokens: Tokens
+
     def __init__(  # jinja 21-30, 46-48
         self,
         *,
@@ -114,12 +121,14 @@ class Hy4(ChatFormat):
         raw_last_assistant: JSON = False,
         token_suffix: str = ":opensource",
     ) -> None:
-        self.tokens = OPENSOURCE if token_suffix == ":opensource" else Tokens(token_suffix)
-        self.tools = tools
-        self.preserved_thinking = preserved_thinking
-        self.reasoning_effort = reasoning_effort
-        self.fallback_strategy = fallback_strategy
-        self.raw_last_assistant = raw_last_assistant
+        vars(self).update(
+            tools=tools,
+            reasoning_effort=reasoning_effort,
+            preserved_thinking=preserved_thinking,
+            fallback_strategy=fallback_strategy,
+            raw_last_assistant=raw_last_assistant,
+            tokens=OPENSOURCE if token_suffix == ":opensource" else Tokens(token_suffix),
+        )
 
     def write(  # jinja 42-45, 183-197, 206-209, 226, 230, 285, 289, 293-302
         self,
@@ -257,6 +266,7 @@ class Hy4(ChatFormat):
         t = self.tokens
         output, output_control = out.output, out.output_control
         output_control(t.toolcalls_begin)
+        argkey_begin, argvalue_end = t.argkey_begin, t.argvalue_end
         between = t.argkey_end + t.argvalue_begin
         for j, tool_call in enumerate(sequence(tool_calls, "messages", i, "tool_calls")):
             function = function_of(tool_call)
@@ -272,11 +282,11 @@ class Hy4(ChatFormat):
             for key, value in arguments.items():
                 if not isinstance(value, str):
                     value = to_json(value, "messages", i, "tool_calls", j)
-                output_control(t.argkey_begin)
+                output_control(argkey_begin)
                 output(key)
                 output_control(between)
                 output(value)
-                output_control(t.argvalue_end)
+                output_control(argvalue_end)
             output_control(t.toolcall_end)
         output_control(t.toolcalls_end)
 
@@ -400,7 +410,7 @@ def part_to_text(part: JSON, *path: Part) -> str:  # jinja 68-74
 
 def tool_call_ids(tool_calls: list[JSON]) -> list[JSON]:  # jinja 248-257
     """The ids of a turn's calls in their order; none at all where one has no id."""
-    ids = [field(tool_call, "id") or field(tool_call, "tool_call_id") for tool_call in tool_calls]
+    ids = [tool_call.get("id") or tool_call.get("tool_call_id") for tool_call in tool_calls]
     return ids if all(ids) else []
 
 

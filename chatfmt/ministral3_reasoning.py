@@ -51,10 +51,12 @@ class Ministral3Reasoning(ChatFormat):
     name = "ministral3_reasoning"
     model = "mistralai/Ministral-3-14B-Reasoning-2512"
 
+    tools: JSON
+    bos_token: JSON
+    eos_token: JSON
+
     def __init__(self, *, tools: JSON = None, bos_token: JSON = "<s>", eos_token: JSON = "</s>") -> None:
-        self.tools = tools
-        self.bos_token = bos_token
-        self.eos_token = eos_token
+        vars(self).update(tools=tools, bos_token=bos_token, eos_token=eos_token)
 
     def write(  # jinja 55-58, 83, 119, 123, 125-126
         self,
@@ -154,7 +156,7 @@ class Ministral3Reasoning(ChatFormat):
     def write_assistant(self, out: Out, i: int, message: dict[str, JSON]) -> None:  # jinja 84-116
         content = message.get("content", MISSING)
         is_calling = has_tool_calls(message, i)
-        if (content is None or size(content, "messages", i, "content") == 0) and not is_calling:
+        if not is_calling and (content is None or size(content, "messages", i, "content") == 0):
             words = "Assistant message must have a string or a list of chunks in content or a list of tool calls."
             raise TemplateError(words, place("messages", i, "content"))
         if isinstance(content, str):
@@ -169,7 +171,7 @@ class Ministral3Reasoning(ChatFormat):
         out.output_control(shown(self.eos_token, "eos_token"))
 
     def write_chunks(self, out: Out, i: int, content: JSON) -> None:  # jinja 90-100
-        for k, block in enumerate(content):
+        for k, block in enumerate(each(content, "messages", i, "content")):
             kind = field(block, "type")
             if kind == "text":
                 out.output(shown(block.get("text", MISSING), "messages", i, "content", k, "text"))
@@ -234,6 +236,8 @@ def check_alternation(messages: JSON, roles: list[JSON], first: int) -> None:  #
 
 def has_tool_calls(message: dict[str, JSON], i: int) -> bool:  # jinja 102
     tool_calls = message.get("tool_calls")
+    if isinstance(tool_calls, list):
+        return len(tool_calls) > 0
     return tool_calls is not None and size(tool_calls, "messages", i, "tool_calls") > 0
 
 

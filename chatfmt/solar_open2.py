@@ -128,6 +128,13 @@ class SolarOpen2(ChatFormat):
     model = "upstage/Solar-Open2-250B"
     default_generation_prompt = True  # jinja 2
 
+    tools: JSON
+    provider_system_prompt: JSON
+    response_format: JSON
+    reasoning_effort: JSON
+    think_render_option: JSON
+    now: datetime.date | None
+
     def __init__(  # jinja 2-5
         self,
         *,
@@ -138,12 +145,14 @@ class SolarOpen2(ChatFormat):
         think_render_option: JSON = "interleaved",
         now: datetime.date | None = None,
     ) -> None:
-        self.tools = tools
-        self.provider_system_prompt = provider_system_prompt
-        self.response_format = response_format
-        self.reasoning_effort = reasoning_effort
-        self.think_render_option = think_render_option
-        self.now = now
+        vars(self).update(
+            tools=tools,
+            provider_system_prompt=provider_system_prompt,
+            response_format=response_format,
+            reasoning_effort=reasoning_effort,
+            think_render_option=think_render_option,
+            now=now,
+        )
 
     def write(  # jinja 8-16, 107, 117-121, 123-130, 176-177, 225-228
         self,
@@ -258,9 +267,10 @@ class SolarOpen2(ChatFormat):
             out.control(EMPTY_THINK)
 
     def write_tool_calls(self, out: Out, i: int, tool_calls: JSON) -> None:  # jinja 210-223
+        output, output_control = out.output, out.output_control
         start = TOOL_CALL_START
         for j, tool_call in enumerate(each(tool_calls, "messages", i, "tool_calls")):
-            if not field(tool_call, "id"):
+            if not isinstance(tool_call, dict) or not tool_call.get("id"):
                 words = "assistant tool_call is missing required 'id' field"
                 raise TemplateError(words, place("messages", i, "tool_calls", j, "id"))
             function = tool_call.get("function", MISSING)
@@ -269,14 +279,14 @@ class SolarOpen2(ChatFormat):
             name = function.get("name", MISSING)
             if not isinstance(name, str):
                 raise wrong(name, "a string", "messages", i, "tool_calls", j, "function", "name")
-            out.output_control(start)
-            out.output(name)
-            out.output_control("\n")
+            output_control(start)
+            output(name)
+            output_control("\n")
             if "arguments" in function:
                 self.write_tool_arguments(out, i, j, function["arguments"])
-            out.output_control(TOOL_CALL_END)
+            output_control(TOOL_CALL_END)
             start = "\n" + TOOL_CALL_START
-        out.output_control("\n")
+        output_control("\n")
 
     def write_tool_arguments(self, out: Out, i: int, j: int, arguments: JSON) -> None:  # jinja 90-97
         if not isinstance(arguments, dict):
