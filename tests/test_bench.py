@@ -67,12 +67,12 @@ def test_floor_encodes_what_a_render_encodes(template: str) -> None:
     kept = bench.new_object(template, case)
     text = kept.render(case["messages"], add_generation_prompt=True)
     values, pieces = bench.parts(kept, case["messages"])
-    arguments = [call["function"]["arguments"] for turn in calls_of(case) for call in turn]
-    if template in ("solar_open2", "hy4"):  # they print strings as they are
-        assert values == [argument["limit"] for argument in arguments]
-    else:
-        assert [value for value in values if isinstance(value, dict)] == arguments
     assert bench.floor(values, pieces)() == text
+    encoded = [json.dumps(value, ensure_ascii=False) for value in values]
+    assert all(value in text for value in encoded)
+    if template in ("ministral3_reasoning", "domyn_small"):  # the other two print strings as they are
+        arguments = [json.dumps(call["function"]["arguments"]) for turn in calls_of(case) for call in turn]
+        assert all(argument in "\n".join(encoded) for argument in arguments)
 
 
 def test_quick_run_prints_every_row(
