@@ -14,7 +14,8 @@ from cases import GOLDEN, TEMPLATES
 ROOT = Path(__file__).resolve().parent.parent
 ANCHOR = re.compile(r"# jinja (\d+(?:-\d+)?(?:, \d+(?:-\d+)?)*)$")
 ORDER = [
-    "__init__", "write", "write_beginning", "write_made_up_system", "write_system", "tools_block", "write_tools", "write_response_format",
+    "__init__", "write", "write_beginning", "write_made_up_system", "write_system", "tools_block", "write_tools",
+    "write_response_format",
     "write_user", "write_other", "write_assistant", "write_thinking", "write_chunks", "write_tool_calls",
     "write_tool_arguments", "write_tool_responses", "write_tool_response", "write_referenced_tools",
     "write_generation_prompt", "preserves_thinking", "first_rewritten",
@@ -63,7 +64,7 @@ def literals(lines: list[str]) -> list[str]:
 
 def all_sources(template: str) -> dict[str, str]:
     """Functions and constants of a module by name; strings joined and without the names in f-strings."""
-    found = {}
+    found: dict[str, str] = {}
     for node in ast.walk(ast.parse((ROOT / "chatfmt" / f"{template}.py").read_text(encoding="utf-8"))):
         if isinstance(node, (ast.FunctionDef, ast.Assign)):
             target = ast.Name(node.name) if isinstance(node, ast.FunctionDef) else node.targets[0]
