@@ -114,7 +114,7 @@ def test_list() -> None:
         (b"", "standard input is not JSON: "),
         (b"{", "standard input is not JSON: "),
         (b"\xff\xfe\xff", "standard input is not JSON: "),
-        (b"[" * 200_000, "standard input is nested too deep"),
+        pytest.param(b"[" * 200_000, "standard input is nested too deep", id="deep"),
         (b"5", "standard input holds no messages"),
         (b'{"message": []}', "standard input holds no messages"),
         (b'{"messages": [], "options": []}', "standard input: options must be an object"),
