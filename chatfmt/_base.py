@@ -34,73 +34,79 @@ class Segment(namedtuple("Segment", ("text", "kind", "message"))):
         message: int | None
 
 
-class Block(namedtuple("Block", ("text", "texts", "kinds"))):
-    """A part of a prompt that was written before and belongs to no message: as one text, and in texts and kinds."""
+class Block(namedtuple("Block", ("text", "pieces"))):
+    """A part of a prompt that was written before and belongs to no message: as one text, and as texts and kinds."""
 
     __slots__ = ()
     if TYPE_CHECKING:
         text: str
-        texts: list[str]
-        kinds: list[str]
+        pieces: list[tuple[str, str]]
 
 
 class Out:
-    """The sink: one verb for each kind of text, `block` for what was written before, and the message at work."""
+    """The sink: one verb for each kind of text, `block` for what was written before, and the message at work.
 
-    __slots__ = ("block", "content", "control", "message", "output", "output_control")
+    In this one, for `render`, the verbs are one and the same bound `append`.
+    """
 
-    def __init__(
-        self, control: Write, content: Write, output: Write, output_control: Write, block: Callable[[Block], None]
-    ) -> None:
-        self.control = control
-        self.content = content
-        self.output = output
-        self.output_control = output_control
-        self.block = block
-        self.message: int | None = None
+    __slots__ = ("content", "control", "message", "output", "output_control")
+
+    control: Write
+    content: Write
+    output: Write
+    output_control: Write
+    message: int | None
+
+    def __init__(self, pieces: list[str]) -> None:
+        self.control = self.content = self.output = self.output_control = pieces.append
+        self.message = None
+
+    def block(self, block: Block) -> None:
+        self.control(block.text)
 
 
-def _joining(pieces: list[str]) -> Out:
-    """A sink for `render`: the verbs are one and the same bound `append`."""
-    append = pieces.append
-    return Out(append, append, append, append, lambda block: append(block.text))
-
-
-def _tagging(segments: list[Segment]) -> Out:
+class _Tagging(Out):
     """A sink for `segments`: each verb adds its kind and the message. Empty texts leave no segment."""
 
-    new = tuple.__new__  # a quarter faster than Segment(…), which only passes its arguments on
+    __slots__ = ("segments",)
 
-    def verb(kind: str) -> Write:
+    def __init__(self, segments: list[Segment]) -> None:
+        self.segments = segments
+        self.message = None
+        self.control, self.content, self.output, self.output_control = map(self._verb, KINDS)
+
+    def _verb(self, kind: str) -> Write:
+        append, new = self.segments.append, tuple.__new__  # a quarter faster than Segment(…), which passes on to it
+
         def write(text: str) -> None:
             if text:
-                segments.append(new(Segment, (text, kind, out.message)))
+                append(new(Segment, (text, kind, self.message)))
 
         return write
 
-    def block(block: Block) -> None:
-        segments.extend(Segment(text, kind, None) for text, kind in zip(block.texts, block.kinds) if text)
+    def block(self, block: Block) -> None:
+        self.segments.extend(Segment(text, kind, None) for text, kind in block.pieces if text)
 
-    control, content, output, output_control = map(verb, KINDS)
-    out = Out(control, content, output, output_control, block)
-    return out
+
+class _Recording(Out):
+    """A sink for a Block."""
+
+    __slots__ = ("pieces",)
+
+    def __init__(self) -> None:
+        self.pieces: list[tuple[str, str]] = []
+        self.message = None
+        self.control, self.content, self.output, self.output_control = map(self._verb, KINDS)
+
+    def _verb(self, kind: str) -> Write:
+        return lambda text: self.pieces.append((text, kind))
 
 
 def recorded(write: Callable[[Out], None]) -> Block:
     """What `write` writes, to be written again by `out.block`."""
-    texts: list[str] = []
-    kinds: list[str] = []
-
-    def verb(kind: str) -> Write:
-        def note(text: str) -> None:
-            texts.append(text)
-            kinds.append(kind)
-
-        return note
-
-    control, content, output, output_control = map(verb, KINDS)
-    write(Out(control, content, output, output_control, lambda block: None))
-    return Block("".join(texts), texts, kinds)
+    out = _Recording()
+    write(out)
+    return Block("".join([text for text, _ in out.pieces]), out.pieces)
 
 
 class ChatFormat:
@@ -127,7 +133,7 @@ class ChatFormat:
         Raises TemplateError where the original refuses the input, InputError where it fails otherwise.
         """
         pieces: list[str] = []
-        self.write_safely(_joining(pieces), messages, add_generation_prompt)
+        self.write_safely(Out(pieces), messages, add_generation_prompt)
         return "".join(pieces)
 
     def segments(self, messages: JSON, *, add_generation_prompt: JSON = MISSING) -> list[Segment]:
@@ -136,7 +142,7 @@ class ChatFormat:
         Takes and raises what `render` does.
         """
         segments: list[Segment] = []
-        self.write_safely(_tagging(segments), messages, add_generation_prompt)
+        self.write_safely(_Tagging(segments), messages, add_generation_prompt)
         return segments
 
     def write_safely(

@@ -81,8 +81,7 @@ class _Marking(Out):
     def __init__(self, pieces: list[str]) -> None:
         self.pieces = pieces
         self.marks: dict[int | None, int] = {}
-        append = pieces.append
-        super().__init__(append, append, append, append, lambda block: append(block.text))
+        super().__init__(pieces)
 
     @property
     def message(self) -> int | None:

@@ -168,7 +168,8 @@ class Ministral3Reasoning(ChatFormat):
             self.write_chunks(out, i, content)
         if is_calling:
             self.write_tool_calls(out, i, message["tool_calls"])
-        out.output_control(shown(self.eos_token, "eos_token"))
+        eos_token = self.eos_token
+        out.output_control(eos_token if isinstance(eos_token, str) else shown(eos_token, "eos_token"))
 
     def write_chunks(self, out: Out, i: int, content: JSON) -> None:  # jinja 90-100
         for k, block in enumerate(each(content, "messages", i, "content")):
