@@ -283,10 +283,11 @@ class Budget(NamedTuple):
     growth: float  # seconds for the rounds of one template
     imports: int  # pairs of processes
     rounds: int  # at least so many, however long they take
+    steps: int  # messages that come one at a time
 
 
-FULL = Budget(workload=4.0, growth=2.5, imports=60, rounds=5)
-QUICK = Budget(workload=0.18, growth=0.3, imports=10, rounds=2)
+FULL = Budget(workload=4.0, growth=2.5, imports=60, rounds=5, steps=1000)
+QUICK = Budget(workload=0.18, growth=0.3, imports=10, rounds=2, steps=200)
 SAMPLE = 0.0002  # seconds that a sample lasts at least: a fast function is called many times in it
 
 
@@ -478,6 +479,33 @@ def table(budget: Budget, quartiles: bool) -> Iterator[Results]:
             yield row
 
 
+def step_by_step(size: int, samples: int = 10) -> Results:
+    """Seconds for all prompts of a Solar agent run whose messages come one at a time.
+
+    Jinja's total is measured at some lengths, each standing for those around it: all of them would take minutes.
+    """
+    case = agent_run("solar_open2", size)
+    messages, render = case["messages"], new_object("solar_open2", case).render
+    conversation = chatfmt.Conversation(new_object("solar_open2", case))
+    start = time.perf_counter()
+    for message in messages:
+        conversation.extend([message], add_generation_prompt=True)
+    found = {"messages": size, "Conversation": time.perf_counter() - start}
+    start = time.perf_counter()
+    for count in range(1, size + 1):
+        render(messages[:count], add_generation_prompt=True)
+    found["render"] = time.perf_counter() - start
+    if installed("jinja2"):
+        original, found["Jinja"] = jinja("solar_open2"), 0.0
+        for sample in range(samples):
+            part = messages[: (2 * sample + 1) * size // (2 * samples)]
+            variables = original.variables({**case, "messages": part})
+            start = time.perf_counter()
+            original.template.render(**variables)
+            found["Jinja"] += (time.perf_counter() - start) * size / samples
+    return found
+
+
 def notes(rows: list[Results]) -> Iterator[str]:
     yield "Workloads: " + "; ".join(f"{name}: {about}" for name, about in WORKLOADS.items()) + "."
     yield (
@@ -520,13 +548,25 @@ def report(budget: Budget, quartiles: bool) -> Results:
         print(
             f"Memory of the long run, {template}: {parts}; {sizes['peak'] / sizes['text in UTF-8']:.2f} times the text."
         )
+    steps = step_by_step(budget.steps)
+    print(f"\nAll prompts of a Solar agent run of {steps['messages']:,} messages, one message at a time: ", end="")
+    print(
+        ", ".join(f"{name} {steps[name]:,.3f} s" for name in ("Jinja", "render", "Conversation") if name in steps) + "."
+    )
     print("\n```text")
     grown = {}
     for template in TEMPLATES:
         grown[template] = growth(template, budget)
         print(*plot(template, grown[template]), sep="\n", flush=True)
     print("```")
-    return {"machine": about, "workloads": rows, "import milliseconds": imports, "memory": memory, "growth": grown}
+    return {
+        "machine": about,
+        "workloads": rows,
+        "import milliseconds": imports,
+        "memory": memory,
+        "steps": steps,
+        "growth": grown,
+    }
 
 
 def plain(value: Any) -> JSON:

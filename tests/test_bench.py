@@ -78,7 +78,7 @@ def test_floor_encodes_what_a_render_encodes(template: str) -> None:
 def test_quick_run_prints_every_row(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(bench, "QUICK", bench.Budget(workload=0, growth=0, imports=1, rounds=1))
+    monkeypatch.setattr(bench, "QUICK", bench.Budget(workload=0, growth=0, imports=1, rounds=1, steps=20))
     monkeypatch.setattr(bench, "SIZES", (100, 200))
     file = tmp_path / "numbers.json"
     assert bench.main(["--quick", "--quartiles", "--json", str(file)]) == 0

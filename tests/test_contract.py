@@ -164,26 +164,33 @@ def test_objects_can_be_pickled_and_copied(template: str) -> None:
     assert pickle.loads(pickle.dumps(original)).render(HI) == prompt
 
 
-def test_one_object_in_many_threads() -> None:
-    case = load("hy4", "agent_loop")
-    prompt = expected("hy4", "agent_loop").text
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_one_object_in_sixteen_threads(template: str) -> None:
+    case = load(template, "agent_loop")
+    prompt = expected(template, "agent_loop").text
+    keywords = {"add_generation_prompt": case["add_generation_prompt"]}
     wrong: list[str] = []
-    for _ in range(20):  # each time with a tools block that nobody has written yet
-        shared = chat(chatfmt, "hy4", case)
-        start = threading.Barrier(8)
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)  # so that threads change in the middle of a render
+    try:
+        for _ in range(10):  # each time with a tools block that nobody has written yet
+            shared = chat(chatfmt, template, case)
+            start = threading.Barrier(16)
 
-        def work(shared: Any = shared, start: threading.Barrier = start) -> None:
-            start.wait()
-            for _ in range(10):
-                found = shared.render(case["messages"], add_generation_prompt=case["add_generation_prompt"])
-                if found != prompt:
-                    wrong.append(found)
+            def work(shared: Any = shared, start: threading.Barrier = start) -> None:
+                start.wait()
+                for _ in range(10):
+                    found = shared.render(case["messages"], **keywords)
+                    joined = "".join(segment.text for segment in shared.segments(case["messages"], **keywords))
+                    wrong.extend(text for text in (found, joined) if text != prompt)
 
-        threads = [threading.Thread(target=work) for _ in range(8)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+            threads = [threading.Thread(target=work) for _ in range(16)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+    finally:
+        sys.setswitchinterval(interval)
     assert wrong == []
 
 
