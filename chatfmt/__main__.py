@@ -29,17 +29,28 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return int(args.run(args))
     except BadInputError as error:
-        print("chatfmt: " + visible(str(error), keep=""), file=sys.stderr)
+        complain(str(error))
         return 1
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that closing standard output is quiet too
+        discard_output()
         return 1
     except KeyboardInterrupt:
         return 130
 
 
+def complain(words: str) -> None:
+    """One line on standard error, if there is one."""
+    if sys.stderr is not None:
+        print("chatfmt: " + visible(words, keep=""), file=sys.stderr)
+
+
+def discard_output() -> None:
+    """Sends what is still to be written nowhere, so that Python does not stumble over it again when it exits."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def build_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m chatfmt", description="Chat templates in plain Python.")
+    parser = argparse.ArgumentParser(prog=f"python -m {__package__}", description="Chat templates in plain Python.")
     commands = parser.add_subparsers(title="commands", metavar="render | list", required=True)
     render = commands.add_parser("render", help="write the prompt of a conversation to standard output")
     render.add_argument("template", choices=list(TEMPLATES))
@@ -62,7 +73,7 @@ def build_parser() -> argparse.ArgumentParser:
 def option(argument: str) -> tuple[str, Any]:
     """The name and the value of a NAME=JSON argument."""
     name, separator, value = argument.partition("=")
-    if not separator:
+    if not separator or not name:
         raise argparse.ArgumentTypeError(f"{argument!r} must be NAME=JSON")
     try:
         return name, json.loads(value)
@@ -72,7 +83,7 @@ def option(argument: str) -> tuple[str, Any]:
 
 
 def run_render(args: argparse.Namespace) -> int:
-    file = "standard input" if args.file == "-" else args.file
+    file = "standard input" if args.file == "-" else args.file or "''"
     template = TEMPLATES[args.template]
     given = dict(args.option)
     unknown = sorted(set(given) - set(options_of(template)))
@@ -87,6 +98,8 @@ def run_render(args: argparse.Namespace) -> int:
     options = with_date({"tools": conversation.get("tools"), **conversation.get("options", {}), **given}, file)
     try:
         segments = template(**options).segments(conversation["messages"], **keywords)
+    except TypeError as error:  # of the constructor: options that are no variables of a template have a type
+        raise BadInputError(f"{file}: {error}") from None
     except ChatFormatError as error:
         where = f"{error.path}: " if error.path and not str(error).startswith(error.path) else ""
         raise BadInputError(f"{file}: {where}{error}") from None
@@ -101,12 +114,12 @@ def run_render(args: argparse.Namespace) -> int:
 
 
 def run_list(args: argparse.Namespace) -> int:
+    lines = []
     for name, template in TEMPLATES.items():
-        print(f"{name}  {template.model}")
-        for key, default in options_of(template).items():
-            print(f"    {key} = {default}")
-        print(f"    add_generation_prompt = {json.dumps(template.default_generation_prompt)}")
-    sys.stdout.flush()
+        lines.append(f"{name}  {template.model}\n")
+        lines += [f"    {key} = {default}\n" for key, default in options_of(template).items()]
+        lines.append(f"    add_generation_prompt = {json.dumps(template.default_generation_prompt)}\n")
+    write("".join(lines).encode("utf-8"))
     return 0
 
 
@@ -121,6 +134,8 @@ def read_conversation(path: str, file: str, template: type[ChatFormat]) -> dict[
     """The object in a file, or one made around the list of messages in it."""
     try:
         if path == "-":
+            if sys.stdin is None:
+                raise BadInputError(f"{file} is closed")
             data = sys.stdin.buffer.read()
         else:
             with open(path, "rb") as stream:
@@ -130,8 +145,10 @@ def read_conversation(path: str, file: str, template: type[ChatFormat]) -> dict[
         raise BadInputError(f"{file} cannot be read: {error.strerror}") from None
     except RecursionError:
         raise BadInputError(f"{file} is nested too deep, but must be flatter") from None
-    except ValueError as error:
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise BadInputError(f"{file} is not JSON: {error}") from None
+    except ValueError:
+        raise BadInputError(f"{file} holds an integer of too many digits") from None
     if isinstance(conversation, list):
         conversation = {"messages": conversation}
     if not isinstance(conversation, dict) or "messages" not in conversation:
@@ -154,7 +171,7 @@ def with_date(options: dict[str, Any], file: str) -> dict[str, Any]:
     if options.get("now") is None:
         return options
     try:
-        return {**options, "now": datetime.date.fromisoformat(options["now"])}
+        return {**options, "now": datetime.datetime.strptime(options["now"], "%Y-%m-%d")}
     except (TypeError, ValueError):
         raise BadInputError(f"{file}: the option now must be a date such as 2026-02-14") from None
 
@@ -185,8 +202,17 @@ def visible(text: str, keep: str = "\n\t ") -> str:
 
 
 def write(data: bytes) -> None:
-    sys.stdout.buffer.write(data)
-    sys.stdout.buffer.flush()
+    """The bytes on standard output, and nothing else."""
+    if sys.stdout is None:
+        raise BadInputError("standard output is closed")
+    try:
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        discard_output()
+        raise BadInputError(f"standard output cannot be written: {error.strerror}") from None
 
 
 if __name__ == "__main__":

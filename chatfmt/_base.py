@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections import namedtuple
 
-from ._errors import InputError
-from ._values import MISSING, place
+from ._values import MISSING, too_deep
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -121,9 +120,10 @@ class ChatFormat:
     default_generation_prompt: ClassVar[bool] = False  # what the template does where add_generation_prompt is left out
 
     def __setattr__(self, name: str, value: object) -> None:
-        if name in self.__dict__:
-            raise AttributeError(f"{type(self).__name__} objects do not change: make a new one for another {name}")
-        super().__setattr__(name, value)
+        raise AttributeError(f"{type(self).__name__} objects do not change: make a new one for another {name}")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"{type(self).__name__} objects do not change: {name} stays")
 
     def render(self, messages: JSON, *, add_generation_prompt: JSON = MISSING) -> str:
         """The prompt of a conversation, exactly as the original template prints it.
@@ -158,9 +158,8 @@ class ChatFormat:
             add_generation_prompt = self.default_generation_prompt
         try:
             self.write(out, messages, add_generation_prompt, roles, start)
-        except RecursionError:  # from str(), the JSON encoder or ==, on values nested by the hundreds
-            where = "messages or tools" if out.message is None else place("messages", out.message)
-            raise InputError(f"{where} is nested too deep to be printed, but must be flatter", where) from None
+        except RecursionError:  # from ==, on values nested by the hundreds
+            raise too_deep(*(("messages",) if out.message is None else ("messages", out.message))) from None
 
     def write(
         self,

@@ -58,16 +58,18 @@ class Conversation:
 
     def _extended(self, start: int, add_generation_prompt: JSON) -> Prompt:
         self._roles += roles_of(self.messages[start:])
-        first, reason = self.chat.first_rewritten(self.messages, self._roles, start) if start else (0, "")
+        first, reason = start, ""
+        if 0 < start < len(self.messages):
+            first, reason = self.chat.first_rewritten(self.messages, self._roles, start)
         pieces: list[str] = []
         out = _Marking(pieces)
         self.chat.write_safely(out, self.messages, add_generation_prompt, self._roles if start else None, first)
-        kept = self._text[: self._starts[first] if first < start else self._end]
+        # what comes before the first message is written with it
+        kept = self._text[: 0 if first == 0 else self._starts[first] if first < start else self._end]
         written = "".join(pieces)
         unchanged = len(kept) + _common(self._text[len(kept) :], written)
         lengths = out.lengths()
         self._starts[first:] = [len(kept) + lengths[i] for i in range(first, len(self.messages))]
-        self._starts[:1] = [0]  # what comes before the first message is written with it
         self._end = len(kept) + lengths[None]
         self._text = kept + written
         return Prompt(self._text, unchanged, first, reason)

@@ -71,8 +71,10 @@ def shown(value: JSON, *path: Part) -> str:
         return value
     try:
         return str(value)
-    except ValueError:  # an integer of more digits than Python prints
-        raise wrong(value, TOO_MANY_DIGITS, *path) from None
+    except ValueError:
+        raise too_many_digits(*path) from None
+    except RecursionError:
+        raise too_deep(*path) from None
 
 
 def _no_json(value: object) -> None:
@@ -112,8 +114,10 @@ def to_json(value: JSON, *path: Part) -> str:
         return "".join(_encode(value, 0))
     except TypeError:  # MISSING, or a value that is no JSON
         raise wrong(value, "a JSON value", *path) from None
-    except ValueError:  # an integer of more digits than Python prints
-        raise wrong(value, TOO_MANY_DIGITS, *path) from None
+    except ValueError:
+        raise too_many_digits(*path) from None
+    except RecursionError:
+        raise too_deep(*path) from None
 
 
 def roles_of(messages: JSON) -> list[JSON]:
@@ -149,21 +153,21 @@ def positions(ids: Sequence[JSON], wanted: Sequence[JSON]) -> list[Sequence[int]
     """For each id wanted, where it stands in `ids`, by `==`: 1, 1.0 and true are one id, lists compare by value.
 
     Strings and numbers are looked up, so that n calls and n tool responses take n steps. Lists and objects cannot be,
-    and NaN equals nothing, not even itself: these are compared one by one.
+    and are compared one by one. NaN equals nothing, not even itself.
     """
     found: dict[JSON, list[int]] = {}
     others = []
     for k, value in enumerate(ids):
         if isinstance(value, str) or _is_number(value):
             found.setdefault(value, []).append(k)
-        else:
+        elif value == value:
             others.append(k)
     hits: list[Sequence[int]] = []
     for value in wanted:
         if isinstance(value, str) or _is_number(value):
             hits.append(found.get(value, ()))
         else:
-            hits.append([k for k in others if ids[k] == value])
+            hits.append([k for k in others if ids[k] == value] if value == value else ())
     return hits
 
 
@@ -181,7 +185,16 @@ def place(*path: Part) -> str:
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
 
 
-TOO_MANY_DIGITS = "printable: it holds an integer of too many digits"
+def too_many_digits(*path: Part) -> InputError:
+    """Python refuses to print integers of more than 4,300 digits."""
+    where = place(*path)
+    return InputError(f"{where} holds an integer of too many digits to be printed, but must be without", where)
+
+
+def too_deep(*path: Part) -> InputError:
+    """Python's recursion limit refuses values that are nested by the hundreds."""
+    where = place(*path)
+    return InputError(f"{where} is nested too deep to be printed, but must be flatter", where)
 
 
 def wrong(value: JSON, needed: str, *path: Part) -> InputError:

@@ -29,7 +29,7 @@ from __future__ import annotations
 from functools import cached_property
 
 from ._base import Block, ChatFormat, Out, recorded
-from ._values import MISSING, each, roles_of, sequence, shown, size, to_json, wrong
+from ._values import MISSING, roles_of, sequence, shown, size, to_json, wrong
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -200,5 +200,8 @@ def asks_for_thinking(messages: JSON, roles: list[JSON]) -> bool:  # jinja 27-34
     for i, role in enumerate(roles):
         if role == "system":
             # all of them, even after one that does: a content of another type fails
-            found = "thinking on" in each(messages[i].get("content", MISSING), "messages", i, "content") or found
+            content = messages[i].get("content", MISSING)
+            if not isinstance(content, (str, list, dict, tuple)) and content is not MISSING:
+                raise wrong(content, "a string", "messages", i, "content")
+            found = "thinking on" in content or found
     return found

@@ -121,6 +121,8 @@ class Hy4(ChatFormat):
         raw_last_assistant: JSON = False,
         token_suffix: str = ":opensource",
     ) -> None:
+        if not isinstance(token_suffix, str):
+            raise TypeError(f"token_suffix must be a string, not {type(token_suffix).__name__}")
         vars(self).update(
             tools=tools,
             reasoning_effort=reasoning_effort,
@@ -389,7 +391,7 @@ def tool_to_json(tool: JSON, *path: Part) -> str:  # jinja 50-61
     """A tool definition as JSON, but for its names, which are not escaped."""
     if not isinstance(tool, dict):
         raise wrong(tool, "an object", *path)
-    fields = [f'"{k}": {to_json(v, *path, k)}' for k, v in tool.items() if k != "defer_loading" and k != "strict"]
+    fields = [f'"{k}": {to_json(v, *path)}' for k, v in tool.items() if k != "defer_loading" and k != "strict"]
     return "{" + ", ".join(fields) + "}"
 
 

@@ -23,7 +23,7 @@ from functools import cached_property
 
 from ._base import Block, ChatFormat, Out, recorded
 from ._errors import ChatFormatError, TemplateError
-from ._values import MISSING, each, field, place, roles_of, sequence, shown, size, to_json, wrong
+from ._values import MISSING, field, place, roles_of, sequence, shown, size, to_json, wrong
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class Ministral3Reasoning(ChatFormat):
         if isinstance(content, str):
             out.content(content)
         else:
-            for k, block in enumerate(each(content, "messages", 0, "content")):
+            for k, block in enumerate(chunks_of(content, 0)):
                 kind = field(block, "type")
                 if kind == "text":
                     out.content(shown(block.get("text", MISSING), "messages", 0, "content", k, "text"))
@@ -116,7 +116,7 @@ class Ministral3Reasoning(ChatFormat):
                     out.control("[/THINK]")
                 else:
                     words = "Only text and thinking chunks are supported in system message contents."
-                    raise TemplateError(words, place("messages", 0, "content", k, "type"))
+                    raise TemplateError(words, place_of_chunk(content, 0, k))
         out.control("[/SYSTEM_PROMPT]")
         out.message = None
 
@@ -137,7 +137,7 @@ class Ministral3Reasoning(ChatFormat):
             out.content(content)
             out.control("[/INST]")
             return
-        chunks = each(content, "messages", i, "content")
+        chunks = chunks_of(content, i)
         if len(chunks) == 0:
             words = "User message must have a string or a list of chunks in content"
             raise TemplateError(words, place("messages", i, "content"))
@@ -150,20 +150,17 @@ class Ministral3Reasoning(ChatFormat):
                 out.control("[IMG]")
             else:
                 words = "Only text, image and image_url chunks are supported in user message content."
-                raise TemplateError(words, place("messages", i, "content", k, "type"))
+                raise TemplateError(words, place_of_chunk(content, i, k))
         out.control("[/INST]")
 
     def write_assistant(self, out: Out, i: int, message: dict[str, JSON]) -> None:  # jinja 84-116
         content = message.get("content", MISSING)
         is_calling = has_tool_calls(message, i)
-        if not is_calling and (content is None or size(content, "messages", i, "content") == 0):
+        if not is_calling and (content is None or len(chunks_of(content, i)) == 0):
             words = "Assistant message must have a string or a list of chunks in content or a list of tool calls."
             raise TemplateError(words, place("messages", i, "content"))
         if isinstance(content, str):
             out.output(content)
-        elif content is None:
-            needed = 'a string or a list (beside tool calls it can be "", or left out)'
-            raise wrong(content, needed, "messages", i, "content")
         else:
             self.write_chunks(out, i, content)
         if is_calling:
@@ -172,7 +169,7 @@ class Ministral3Reasoning(ChatFormat):
         out.output_control(eos_token if isinstance(eos_token, str) else shown(eos_token, "eos_token"))
 
     def write_chunks(self, out: Out, i: int, content: JSON) -> None:  # jinja 90-100
-        for k, block in enumerate(each(content, "messages", i, "content")):
+        for k, block in enumerate(chunks_of(content, i)):
             kind = field(block, "type")
             if kind == "text":
                 out.output(shown(block.get("text", MISSING), "messages", i, "content", k, "text"))
@@ -185,7 +182,7 @@ class Ministral3Reasoning(ChatFormat):
                 out.output_control("[/THINK]")
             else:
                 words = "Only text and thinking chunks are supported in assistant message contents."
-                raise TemplateError(words, place("messages", i, "content", k, "type"))
+                raise TemplateError(words, place_of_chunk(content, i, k))
 
     def write_tool_calls(self, out: Out, i: int, tool_calls: JSON) -> None:  # jinja 103-113
         for j, tool in enumerate(sequence(tool_calls, "messages", i, "tool_calls")):
@@ -242,6 +239,21 @@ def has_tool_calls(message: dict[str, JSON], i: int) -> bool:  # jinja 102
     return tool_calls is not None and size(tool_calls, "messages", i, "tool_calls") > 0
 
 
+def chunks_of(content: JSON, i: int) -> JSON:
+    """What a content that is no string is looped over: chunks, nothing if it is missing, keys of an object."""
+    if isinstance(content, (list, dict, str, tuple)) or content is MISSING:
+        return content
+    raise wrong(content, "a string or a list of chunks", "messages", i, "content")
+
+
+def place_of_chunk(content: JSON, i: int, k: int) -> str:
+    """Where a type that is not supported stands: the content or the chunk themselves, if they are of another type."""
+    if not isinstance(content, (list, tuple)):
+        return place("messages", i, "content")
+    chunk = place("messages", i, "content", k)
+    return f"{chunk}.type" if isinstance(content[k], dict) else chunk
+
+
 def sorted_by_type(content: JSON, i: int) -> list[tuple[int, JSON]]:  # jinja 64
     """The items of a content with their positions, in the order of their types.
 
@@ -255,7 +267,11 @@ def sorted_by_type(content: JSON, i: int) -> list[tuple[int, JSON]]:  # jinja 64
     try:
         return sorted(enumerate(content), key=key)
     except TypeError:
-        raise wrong(content, "two chunks whose types are strings", "messages", i, "content") from None
+        kinds = [field(chunk, "type") for chunk in content]
+        k = 1 if isinstance(kinds[0], str) else 0
+        if not isinstance(content[k], dict):
+            raise wrong(content[k], "an object", "messages", i, "content", k) from None
+        raise wrong(kinds[k], "a string, as the other's is", "messages", i, "content", k, "type") from None
 
 
 def unsupported_role(message: JSON, i: int) -> ChatFormatError:  # jinja 124

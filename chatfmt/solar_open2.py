@@ -217,8 +217,10 @@ class SolarOpen2(ChatFormat):
     def write_tools(self, out: Out) -> None:  # jinja 36-50
         out.control(TOOLS_HEAD)
         for k, tool in enumerate(sequence(self.tools, "tools")):
+            if not isinstance(tool, dict):
+                raise wrong(tool, "an object", "tools", k)
             out.control(TOOL_START)
-            out.content(to_json(field(tool, "function"), "tools", k, "function"))
+            out.content(to_json(tool.get("function", MISSING), "tools", k, "function"))
             out.control(TOOL_END + "\n")
         out.control(TOOL_CALL_INSTRUCTION)
 
@@ -227,7 +229,10 @@ class SolarOpen2(ChatFormat):
         kind = field(self.response_format, "type")
         if kind == "json_schema":
             out.control(JSON_SCHEMA_HEAD)
-            schema = field(field(self.response_format, "json_schema"), "schema")
+            json_schema = self.response_format.get("json_schema", MISSING)
+            if not isinstance(json_schema, dict):
+                raise wrong(json_schema, "an object", "response_format", "json_schema")
+            schema = json_schema.get("schema", MISSING)
             out.content(to_json(schema, "response_format", "json_schema", "schema"))
             out.control(JSON_SCHEMA_TAIL)
         elif kind == "json_object":
@@ -272,7 +277,7 @@ class SolarOpen2(ChatFormat):
         for j, tool_call in enumerate(each(tool_calls, "messages", i, "tool_calls")):
             if not isinstance(tool_call, dict) or not tool_call.get("id"):
                 words = "assistant tool_call is missing required 'id' field"
-                raise TemplateError(words, place("messages", i, "tool_calls", j, "id"))
+                raise TemplateError(words, place_of_call_id(tool_calls, i, j))
             function = tool_call.get("function", MISSING)
             if not isinstance(function, dict):
                 raise wrong(function, "an object", "messages", i, "tool_calls", j, "function")
@@ -338,6 +343,14 @@ class SolarOpen2(ChatFormat):
                 if roles[i] == "assistant" and messages[i].get(reasoning_key(messages[i])):
                     return i, "reasoning before the last user message is dropped"
         return run_joined(roles, start)
+
+
+def place_of_call_id(tool_calls: JSON, i: int, j: int) -> str:
+    """Where the id of a call is looked for in vain: the calls or the call themselves, if they are of another type."""
+    if not isinstance(tool_calls, (list, tuple)):
+        return place("messages", i, "tool_calls")
+    call = place("messages", i, "tool_calls", j)
+    return f"{call}.id" if isinstance(tool_calls[j], dict) else call
 
 
 def reasoning_key(message: dict[str, JSON]) -> str:  # jinja 181-184

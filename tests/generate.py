@@ -140,10 +140,11 @@ ODD_TOOLS = (
 )  # fmt: skip
 
 NAMELESS_TOOLS = (  # for references by name, where names are missing, null, equal without being alike
-    "null", "null", "[]", '""', "{}", "0", '[{"function": {"a": 1}}, {"b": null}]', '[{"name": null}, {"name": 1}]',
+    "null", "[]", '""', "{}", "0", '[{"function": {"a": 1}}, {"b": null}]', '[{"name": null}, {"name": 1}]',
     '[{"function": {"name": null, "a": 1}}, {"a": 2}, {"name": "f"}]',
     '[{"name": "f"}, {"function": {"name": "f", "a": 1}}]', '[{"name": true}, {"name": [1]}, {"name": "F"}]',
-    '[{"name": "f", "function": {"name": "g"}}]',
+    '[{"name": null, "a": 1}, {"a": 2}]', '[{"function": {"name": null}}, {"type": "function"}, {"name": 1.0}]',
+    '[{"name": null}]', '[{"name": "f", "function": {"name": "g"}}]',
 )  # fmt: skip
 
 ROLES = (
@@ -152,12 +153,12 @@ ROLES = (
 )  # fmt: skip
 
 EQUAL_IDS = (  # the values of each tuple are one id to Python's ==
-    ("1", "1.0", "true"), ("1", "true"), ("2", "2.0"), ("[1]", "[1.0]", "[true]"), ('{"a": 1}', '{"a": true}'),
-    ('{"a": 1, "b": [2]}', '{"b": [2.0], "a": 1}'), ('"x"',), ('""',), ("null",), ("0", "-0.0", "false"), ("[]",),
-    ("NaN",), ("NaN",), ("[NaN]",), ('"\\ud800"',),
+    ("1", "1.0", "true"), ("1", "true"), ("true", "1.0"), ("2", "2.0"), ("[1]", "[1.0]", "[true]"),
+    ('{"a": 1}', '{"a": true}'), ('{"a": 1, "b": [2]}', '{"b": [2.0], "a": 1}'), ('"x"',), ('""',), ("null",),
+    ("0", "-0.0", "false"), ("[]",), ("NaN",), ("NaN",), ("[NaN]",), ("3",), ('"y"',), ('"call_1"',), ('"\\ud800"',),
 )  # fmt: skip
 UNEQUAL_IDS = (  # and these are not, though a port might take them for one
-    ("1", '"1"', "1.0", '"1.0"'), ("true", '"true"', '"True"', "1"), ("0", '"0"', '""', "null", "false"),
+    ("1", '"1"'), ("1", '"1"', "1.0", '"1.0"'), ("true", '"true"', '"True"', "1"), ("0", '"0"', '""', "null", "false"),
     ('"x"', '"X"', '" x"'), ("[1]", "1", '["1"]', '"[1]"'), ("[]", "{}", '""'), ('"é"', '"e\\u0301"'),
     ("9007199254740993", "9007199254740992.0"), ("null", '"null"', '"None"'), ("NaN", '"nan"', '"NaN"'),
     ('{"a": 1}', '{"a": "1"}'), ("[NaN]", "[null]", "NaN"),
@@ -551,6 +552,14 @@ def inner(one: dict[str, Any]) -> dict[str, Any]:
     return held if isinstance(held, dict) else one
 
 
+def is_response(message: Any) -> bool:
+    return isinstance(message, dict) and message.get("role") == "tool"
+
+
+def answers(message: Any, call_id: Any) -> bool:
+    return is_response(message) and message.get("tool_call_id") == call_id
+
+
 def calls_for(draw: Draw, case: Case) -> list[dict[str, Any]]:
     """The calls of a case, for a mistake in one; a case without gets some. Ministral takes them in any place."""
     if not calls_of(case) and isinstance(case["messages"], list):
@@ -648,21 +657,28 @@ def spoil_run(draw: Draw, case: Case) -> None:
 
 
 def run(draw: Draw, odd: float) -> list[Any]:
-    """Calls and responses, out of order; a call too many, a call twice, or an id under another key, now and then."""
-    families = draw.shuffled(EQUAL_IDS)[: draw.of((2, 2, 3))] if draw.chance(0.85) else [draw.of(UNEQUAL_IDS)] * 3
+    """Calls and responses, out of order; a call too many, a call twice, or ids under another key, now and then."""
+    families = draw.shuffled(EQUAL_IDS)[: draw.of((2, 2, 3))] if draw.chance(0.75) else [draw.of(UNEQUAL_IDS)] * 2
     if draw.chance(0.1):
         families[0] = families[1]
     calls = [loose_call(draw, family, odd) for family in families]
     families = families[::-1] if draw.chance(0.7) else draw.shuffled(families)
     made = [{"role": "tool", "tool_call_id": draw.parsed(family), "content": text(draw)} for family in families]
-    if draw.chance(0.15):
+    if draw.chance(0.2):
         calls.insert(draw.below(3), loose_call(draw, ("null", '""', "0"), odd))
-    share = draw.of((0.05, 0.05, 0.9))
-    for one, name in [(one, "id") for one in objects(calls)] + [(one, "tool_call_id") for one in made]:
-        if draw.chance(share):
-            one["id" if name == "tool_call_id" else "tool_call_id"] = one.pop(name, 1)
-            spoil(draw, one, name, ("null", '""', "0", "[]", '"x"'))
+    misplace(draw, objects(calls), "id", "tool_call_id")
+    misplace(draw, made, "tool_call_id", "id")
     return [{"role": "assistant", "content": text(draw), "tool_calls": calls}, *made]
+
+
+def misplace(draw: Draw, found: list[dict[str, Any]], name: str, other: str) -> None:
+    """Moves ids to the other key, where Hy4 finds some of them; what is left may be null or empty."""
+    share, left = draw.of((0.02, 0.02, 0.02, 1)), draw.of(("null", "null", '""', "0", "[]", '"x"'))
+    for one in found:
+        if name in one and draw.chance(share):
+            one[other] = one.pop(name)
+            if draw.chance(0.9):
+                one[name] = json.loads(left)
 
 
 def spoil_call_id(draw: Draw, case: Case) -> None:
@@ -688,19 +704,11 @@ def spoil_front(draw: Draw, case: Case) -> None:
     case["messages"] = messages[first:] + messages[:first]
 
 
-def answers(message: Any, call_id: Any) -> bool:
-    return is_response(message) and message.get("tool_call_id") == call_id
-
-
 def spoil_empty(draw: Draw, case: Case) -> None:
     """An assistant that says nothing and calls nothing, or what a server stores for it."""
     for one in draw.shuffled(messages_of(case, "assistant"))[:1]:
         spoil(draw, one, "content", ("null", "null", '""', '""', "[]", "{}", "0", "false", '[""]'))
         spoil(draw, one, "tool_calls", ("null", "null", "[]", '""', "{}", "0", "false"))
-
-
-def is_response(message: Any) -> bool:
-    return isinstance(message, dict) and message.get("role") == "tool"
 
 
 def spoil_response_id(draw: Draw, case: Case) -> None:
@@ -867,11 +875,11 @@ def spoil_tool_parts(draw: Draw, case: Case) -> None:
     calls_for(draw, case)
     for one in draw.shuffled(messages_of(case, "tool"))[:1]:
         one["content"] = [tool_part(draw) for _ in range(1 + draw.below(3))]
-        if draw.chance(0.5):
+        if draw.chance(0.3):
             one["content"][0] = {"type": "tool_reference", "name": draw.of(NAMES)}
         if draw.chance(0.1):
             one["content"][0] = {"type": "tool_reference", "name": draw.of(NAMES), "output": text(draw)}
-        if draw.chance(0.6):
+        if draw.chance(0.7):
             case["tools"] = draw.parsed(NAMELESS_TOOLS)
 
 
@@ -899,7 +907,7 @@ def tool_part(draw: Draw) -> Any:
     if roll < 0.35:
         made: dict[str, Any] = {"type": "tool_reference"}
         if draw.chance(0.75):
-            odd_names = ("null", "null", "1", "true", "[1.0]", *ODD)
+            odd_names = ("null", "1", "true", "[1.0]") if draw.chance(0.7) else ODD
             made["name"] = draw.of(NAMES) if draw.chance(0.5) else draw.parsed(odd_names)
         if draw.chance(0.15):
             made[draw.of(("output", "type"))] = text(draw)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -79,7 +80,8 @@ def test_options_and_generation_prompt_of_the_file_and_over_it() -> None:
 def test_date_option() -> None:
     found = render("solar_open2", HI, "--option", "provider_system_prompt=true", "--option", 'now="2031-05-06"')
     assert b"The current date is 2031-05-06." in found.stdout
-    assert "must be a date" in complaint(render("solar_open2", HI, "--option", "now=5"))
+    for wrong in ("5", '"20260214"', '"2026-02-30"', '"2026-W07-6"'):
+        assert "must be a date" in complaint(render("solar_open2", HI, "--option", f"now={wrong}"))
 
 
 def test_segments() -> None:
@@ -121,6 +123,7 @@ def test_list() -> None:
         (b'{"messages": [], "options": {"x": 1}}', "standard input: options.x is unknown, but must be one of tools"),
         (b'{"messages": [], "reasoning_effort": "high"}', "standard input: reasoning_effort is an option"),
         (b'{"messages": 5}', "standard input: messages is a number, but must be a list"),
+        (b"[1" + b"0" * 5000 + b"]", "standard input "),
         (b'[{"role": "user", "content": "\\ud800"}]', "standard input: messages[0] holds a lone surrogate"),
     ],
 )
@@ -151,6 +154,7 @@ def test_missing_file() -> None:
         ["render", "hy4", "-", "--option", "reasoning_effort=high"],
         ["render", "hy4", "-", "--option", "reasoning_effort"],
         ["render", "hy4", "-", "--option", "x=1"],
+        ["render", "hy4", "-", "--option", "=1"],
         ["render", "hy4", "-", "--show", "--segments"],
         ["render", "hy4", "-", "--unknown"],
         ["list", "x"],
@@ -196,6 +200,32 @@ sys.exit(main(["render", "hy4", "-"]))
 """
     result = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, check=False)
     assert (result.returncode, result.stdout, result.stderr) == (128 + signal.SIGINT, b"", b"")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+@pytest.mark.parametrize("arguments", [("list",), ("render", "hy4", "-"), ("render", "hy4", "-", "--show")])
+def test_output_that_cannot_be_written_is_one_line(arguments: tuple[str, ...]) -> None:
+    command = [sys.executable, "-m", "chatfmt", *arguments]
+    with open("/dev/full", "wb") as full:
+        result = subprocess.run(command, cwd=ROOT, input=b"[]", stdout=full, stderr=subprocess.PIPE, check=False)
+    assert result.returncode == 1
+    assert result.stderr.startswith(b"chatfmt: standard output cannot be written: ")
+    assert result.stderr.count(b"\n") == 1
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the shell of POSIX")
+@pytest.mark.parametrize(
+    ("redirection", "stdout", "stderr"),
+    [
+        ("list >&-", "", "chatfmt: standard output is closed\n"),
+        ("render hy4 - <&-", "", "chatfmt: standard input is closed\n"),
+        ("render hy4 missing.json 2>&-", "", ""),
+    ],
+)
+def test_closed_streams(redirection: str, stdout: str, stderr: str) -> None:
+    command = f"{shlex.quote(sys.executable)} -m chatfmt {redirection}"
+    result = subprocess.run(command, shell=True, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (result.returncode, result.stdout, result.stderr) == (1, stdout, stderr)
 
 
 def test_every_shared_conversation_is_a_file_for_the_command_line() -> None:

@@ -50,6 +50,13 @@ def nested(depth: int) -> Any:
         (Ministral3Reasoning, [], "messages", "messages is a list, but must be a list of at least one message"),
         (DomynSmall, [{"role": "user", "content": None}], "messages[0].content",
          "messages[0].content is null, but must be a string"),
+        (DomynSmall, [{"role": "system", "content": None}], "messages[0].content",
+         "messages[0].content is null, but must be a string"),
+        (Ministral3Reasoning, [{"role": "user", "content": None}], "messages[0].content",
+         "messages[0].content is null, but must be a string or a list of chunks"),
+        (Ministral3Reasoning, [{"role": "user", "content": [{"type": "text", "text": "a"}, {"text": "b"}]}],
+         "messages[0].content[1].type",
+         "messages[0].content[1].type is missing, but must be a string, as the other's is"),
         (DomynSmall, True, "messages", "messages is true, but must be a list"),
         (DomynSmall, 1.5, "messages", "messages is a number, but must be a list"),
         (DomynSmall, {"role"}, "messages", "messages is of type set, but must be a list"),
@@ -84,10 +91,23 @@ def test_deep_nesting_is_an_input_error(template: str) -> None:
     deep = nested(200_000)
     call = {"id": "a", "function": {"name": "f", "arguments": {"k": deep}}}
     messages = [*HI, {"role": "assistant", "content": "", "tool_calls": [call]}]
-    with pytest.raises(InputError, match=r"^messages\[1\] is nested too deep"):
+    with pytest.raises(InputError, match=r"^messages\[1\]\.tool_calls\[0\].* is nested too deep"):
         chatfmt.TEMPLATES[template]().render(messages)
-    with pytest.raises(InputError, match="nested too deep"):
-        chatfmt.TEMPLATES[template](tools=[{"function": {"name": "f", "x": deep}}]).render(HI)
+    for beginning in ([], [{"role": "system", "content": "S"}]):
+        with pytest.raises(InputError, match=r"^tools.* is nested too deep"):
+            chatfmt.TEMPLATES[template](tools=[{"function": {"name": "f", "x": deep}}]).render([*beginning, *HI])
+
+
+def test_deeply_nested_options_and_ids_name_their_place() -> None:
+    deep = nested(200_000)
+    with pytest.raises(InputError, match=r"^response_format\.json_schema\.schema is nested too deep"):
+        SolarOpen2(response_format={"type": "json_schema", "json_schema": {"schema": deep}}).render(HI)
+    with pytest.raises(InputError, match=r"^eos_token is nested too deep"):
+        Ministral3Reasoning(eos_token=deep).render([*HI, {"role": "assistant", "content": "A"}])
+    calls = [{"id": deep, "function": {"name": "f", "arguments": {}}}]
+    responses = [{"role": "tool", "tool_call_id": nested(200_000), "content": "4"}]
+    with pytest.raises(InputError, match=r"^messages\[1\] is nested too deep"):
+        Hy4().render([{"role": "assistant", "tool_calls": calls}, *responses])
 
 
 @pytest.mark.skipif(not hasattr(sys, "get_int_max_str_digits"), reason="this Python prints integers of any length")
@@ -95,7 +115,7 @@ def test_deep_nesting_is_an_input_error(template: str) -> None:
 def test_integer_of_too_many_digits_is_an_input_error(template: str) -> None:
     call = {"id": "a", "function": {"name": "f", "arguments": {"k": 10**5000}}}
     messages = [*HI, {"role": "assistant", "content": "", "tool_calls": [call]}]
-    with pytest.raises(InputError, match=r"^messages\[1\]\.tool_calls\[0\].*too many digits"):
+    with pytest.raises(InputError, match=r"^messages\[1\]\.tool_calls\[0\].* holds an integer of too many digits"):
         chatfmt.TEMPLATES[template]().render(messages)
     with pytest.raises(InputError, match="too many digits"):
         Hy4().render([{"role": "user", "content": 10**5000}])
@@ -133,6 +153,8 @@ def test_solar_clock() -> None:
 
 
 def test_hy4_token_suffix() -> None:
+    with pytest.raises(TypeError, match="token_suffix must be a string, not int"):
+        make("hy4", token_suffix=5)
     assert Hy4(token_suffix=":x").render(HI) == Hy4().render(HI).replace(":opensource", ":x")
 
 
@@ -145,6 +167,10 @@ def test_objects_do_not_change(template: str) -> None:
     format.render(HI)
     with pytest.raises(AttributeError, match="do not change"):
         format.tools = [1]
+    with pytest.raises(AttributeError, match="do not change"):
+        format.another = 1
+    with pytest.raises(AttributeError, match="do not change"):
+        del format.tools
     assert format.tools == []
 
 

@@ -33,7 +33,7 @@ def walk(template: str, case: Case, rng: random.Random) -> int:
     messages, rewrites, before = case["messages"], 0, ""
     conversation, done, end = Conversation(format), 0, 0
     while end < len(messages):
-        end += rng.randint(1, 3)
+        end += rng.choice((0, 1, 1, 1, 2, 3))
         expected = at_once(format, messages[:end], case)
         try:
             prompt = conversation.extend(messages[done:end], **keywords(case))
@@ -45,6 +45,7 @@ def walk(template: str, case: Case, rng: random.Random) -> int:
         common = next((i for i, pair in enumerate(zip(before, prompt.text)) if len(set(pair)) > 1), None)
         assert prompt.unchanged == (min(len(before), len(prompt.text)) if common is None else common)
         assert (prompt.first_rewritten < done) == bool(prompt.reason)
+        assert not prompt.reason or end > done
         rewrites += bool(prompt.reason)
         done, before = min(end, len(messages)), prompt.text
     return rewrites
@@ -129,6 +130,25 @@ def test_switches_of_domyn() -> None:
     assert conversation.extend([{"role": "system", "content": "S"}]).reason == ""
     switched = conversation.extend([{"role": "system", "content": "thinking on"}])
     assert (switched.first_rewritten, switched.reason) == (1, "thinking is switched on in every system block")
+
+
+@pytest.mark.parametrize("format", [SolarOpen2(provider_system_prompt=True), Hy4(), DomynSmall()])
+def test_steps_without_messages(format: Any) -> None:
+    """The beginning is not written twice, and a prefill that stays one is not said to be closed."""
+    conversation = Conversation(format)
+    for _ in range(2):
+        assert conversation.extend([]).text == format.render([])
+    assert conversation.extend([user("Q")], add_generation_prompt=True).text == format.render(
+        [user("Q")], add_generation_prompt=True
+    )
+    prompt = conversation.extend([], add_generation_prompt=False)
+    assert (prompt.text, prompt.reason) == (format.render([user("Q")], add_generation_prompt=False), "")
+
+
+def test_a_prefill_is_closed_by_messages_alone() -> None:
+    conversation = Conversation(Hy4(raw_last_assistant=True))
+    conversation.extend([user("Q"), {"role": "assistant", "content": "half"}])
+    assert conversation.extend([]).reason == ""
 
 
 def test_a_step_that_fails_leaves_no_trace() -> None:
