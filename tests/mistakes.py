@@ -38,7 +38,7 @@ JSON_INSTEAD = (
     "import json\n_encode_text = json.JSONEncoder({0}).encode\n\ndef _encode(value, level):\n"
     "    return _encode_text(value)\n"
 )
-PRINTS_AS_PYTHON = "        return str(value)\n    except ValueError:  # an integer of more digits than Python prints\n        raise wrong"
+PRINTS_AS_PYTHON = "        return str(value)\n    except ValueError:\n"
 
 MISTAKES = [
     Mistake("The generation prompt is off unless asked for", SOLAR,
@@ -60,9 +60,9 @@ MISTAKES = [
             'out.content(shown(message.get("content") or "", "messages"'),
     Mistake("The tools section ends without its newline", SOLAR, '    "<|tool_call:end|>\\n"\n', '    "<|tool_call:end|>"\n'),
     Mistake("The whole tool definition is printed, not its `function`", SOLAR,
-            'to_json(field(tool, "function")', "to_json(tool"),
+            'to_json(tool.get("function", MISSING)', "to_json(tool"),
     Mistake("A flat tool definition is accepted", SOLAR,
-            'to_json(field(tool, "function")', 'to_json(tool.get("function", tool) if isinstance(tool, dict) else tool'),
+            'to_json(tool.get("function", MISSING)', 'to_json(tool.get("function", tool)'),
     Mistake("A response_format of another type prints nothing", SOLAR,
             "if self.response_format:\n            out.control(separator)",
             'if field(self.response_format, "type") in ("json_schema", "json_object"):\n            out.control(separator)'),
@@ -106,8 +106,8 @@ MISTAKES = [
             "        out.control(USER)"),
     Mistake("The system block is left out where nothing asks for it", HY4,
             'if not start and (not roles or roles[0] != "system"):', 'if self.tools and not start and (not roles or roles[0] != "system"):'),
-    Mistake("The names in a tool definition are escaped", HY4, "f'\"{k}\": {to_json(v, *path, k)}'",
-            "f'{to_json(k)}: {to_json(v, *path, k)}'"),
+    Mistake("The names in a tool definition are escaped", HY4, "f'\"{k}\": {to_json(v, *path)}'",
+            "f'{to_json(k)}: {to_json(v, *path)}'"),
     Mistake("`strict` of a tool is printed", HY4, 'if k != "defer_loading" and k != "strict"]', 'if k != "defer_loading"]'),
     Mistake("`defer_loading` beside `function` counts", HY4, 'if not field(function, "defer_loading"):',
             'if not field(function, "defer_loading") and not field(tool, "defer_loading"):'),
@@ -157,9 +157,8 @@ MISTAKES = [
             "enumerate(chunks)"),
     Mistake("Parts without a type are sorted as if it were empty", MINISTRAL, 'kind = field(item[1], "type")\n        return [',
             'kind = str(field(item[1], "type"))\n        return ['),
-    Mistake("Null content beside tool calls is nothing", MINISTRAL, "        elif content is None:\n",
-            "        elif content is None and not is_calling:\n            pass\n        elif content is None and is_calling:\n"
-            "            pass\n        elif content is None:\n"),
+    Mistake("Null content beside tool calls is nothing", MINISTRAL, "            self.write_chunks(out, i, content)\n",
+            "            self.write_chunks(out, i, content or [])\n"),
     Mistake("Tool results count in the alternation", MINISTRAL, 'if role == "user" or (role == "assistant" and not has_tool_calls',
             'if role == "user" or role == "tool" or (role == "assistant" and not has_tool_calls'),
     Mistake("Calling turns count in the alternation", MINISTRAL, '(role == "assistant" and not has_tool_calls(messages[i], i))',
@@ -186,8 +185,7 @@ MISTAKES = [
     Mistake("Arguments that are JSON text are not encoded again", DOMYN,
             '            arguments = to_json(arguments, "messages"',
             '            arguments = arguments if isinstance(arguments, str) else to_json(arguments, "messages"'),
-    Mistake("\"thinking on\" counts in any case", DOMYN, '"thinking on" in each(messages[i].get("content", MISSING), "messages", i, "content")',
-            '"thinking on" in str(each(messages[i].get("content", MISSING), "messages", i, "content")).lower()'),
+    Mistake("\"thinking on\" counts in any case", DOMYN, 'found = "thinking on" in content or found', 'found = "thinking on" in str(content).lower() or found'),
     Mistake("\"thinking off\" is cut out first", DOMYN, '.replace("thinking on", "").replace("thinking off", "")',
             '.replace("thinking off", "").replace("thinking on", "")'),
     Mistake("Words are cut out only once", DOMYN, '.replace("thinking on", "")', '.replace("thinking on", "", 1)'),
@@ -220,7 +218,7 @@ MISTAKES = [
             JSON_INSTEAD.format("ensure_ascii=False, allow_nan=False")),
     Mistake("A missing value is null", "_values", "raise TypeError\n", "return None\n"),
     Mistake("Values print as JSON, not as Python", "_values", PRINTS_AS_PYTHON,
-            '        return "".join(_encode(value, 0))\n    except ValueError:  # an integer of more digits than Python prints\n        raise wrong'),
+            '        return "".join(_encode(value, 0))\n    except ValueError:\n'),
     Mistake("Null prints nothing", "_values", PRINTS_AS_PYTHON,
             PRINTS_AS_PYTHON.replace("str(value)", '"" if value is None else str(value)')),
     Mistake("The keys of an object are not looped over", "_values", """    if isinstance(value, (list, dict, str, tuple)) or value is MISSING:
