@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import ClassVar
 
-    from ._values import JSON
+    from ._values import JSON, Roles
 
     Write = Callable[[str], None]
 
@@ -146,12 +146,7 @@ class ChatFormat:
         return segments
 
     def write_safely(
-        self,
-        out: Out,
-        messages: JSON,
-        add_generation_prompt: JSON,
-        roles: list[JSON] | None = None,
-        start: int = 0,
+        self, out: Out, messages: JSON, add_generation_prompt: JSON, roles: Roles = None, start: int = 0
     ) -> None:
         """`write`, with the default of add_generation_prompt, and without RecursionError."""
         if add_generation_prompt is MISSING:
@@ -161,14 +156,7 @@ class ChatFormat:
         except RecursionError:  # from ==, on values nested by the hundreds
             raise too_deep(*(("messages",) if out.message is None else ("messages", out.message))) from None
 
-    def write(
-        self,
-        out: Out,
-        messages: JSON,
-        add_generation_prompt: JSON,
-        roles: list[JSON] | None = None,
-        start: int = 0,
-    ) -> None:
+    def write(self, out: Out, messages: JSON, add_generation_prompt: JSON, roles: Roles = None, start: int = 0) -> None:
         """The template's main flow, which each template has for itself.
 
         roles: those of the messages, where they are known. start: the message to begin with, where the prompt up to

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     JSON = Any  # a JSON value, or MISSING where a field was looked up
     Part = Union[str, int]
+    Roles = Union[list[JSON], None]  # those of the messages, or None where they are not known yet
 
 
 class _Missing:

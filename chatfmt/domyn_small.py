@@ -33,7 +33,7 @@ from ._values import MISSING, roles_of, sequence, shown, size, to_json, wrong
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ._values import JSON
+    from ._values import JSON, Roles
 
 SYSTEM = "<extra_id_0>System\n"
 USER = "<extra_id_1>User\n"
@@ -75,12 +75,7 @@ class DomynSmall(ChatFormat):
         vars(self).update(tools=tools, enable_thinking=enable_thinking)
 
     def write(  # jinja 18-24, 37-38, 51-57, 70-73, 87, 92, 106, 112-116
-        self,
-        out: Out,
-        messages: JSON,
-        add_generation_prompt: JSON,
-        roles: list[JSON] | None = None,
-        start: int = 0,
+        self, out: Out, messages: JSON, add_generation_prompt: JSON, roles: Roles = None, start: int = 0
     ) -> None:
         if roles is None:
             roles = roles_of(messages)

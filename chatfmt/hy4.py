@@ -44,7 +44,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ._values import JSON, Part
+    from ._values import JSON, Part, Roles
 
 
 class Tokens:
@@ -133,12 +133,7 @@ class Hy4(ChatFormat):
         )
 
     def write(  # jinja 42-45, 183-197, 206-209, 226, 230, 285, 289, 293-302
-        self,
-        out: Out,
-        messages: JSON,
-        add_generation_prompt: JSON,
-        roles: list[JSON] | None = None,
-        start: int = 0,
+        self, out: Out, messages: JSON, add_generation_prompt: JSON, roles: Roles = None, start: int = 0
     ) -> None:
         effort = checked_effort(self.reasoning_effort)
         if self.fallback_strategy == RETRY:

@@ -27,7 +27,7 @@ from ._values import MISSING, field, place, roles_of, sequence, shown, size, to_
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ._values import JSON
+    from ._values import JSON, Roles
 
 DEFAULT_SYSTEM_MESSAGE = (  # jinja 2
     "# HOW YOU SHOULD THINK AND ANSWER\n"
@@ -59,12 +59,7 @@ class Ministral3Reasoning(ChatFormat):
         vars(self).update(tools=tools, bos_token=bos_token, eos_token=eos_token)
 
     def write(  # jinja 55-58, 83, 119, 123, 125-126
-        self,
-        out: Out,
-        messages: JSON,
-        add_generation_prompt: JSON,
-        roles: list[JSON] | None = None,
-        start: int = 0,
+        self, out: Out, messages: JSON, add_generation_prompt: JSON, roles: Roles = None, start: int = 0
     ) -> None:
         if not start:
             self.write_beginning(out, messages)

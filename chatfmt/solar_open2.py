@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     import datetime
     from collections.abc import Sequence
 
-    from ._values import JSON
+    from ._values import JSON, Roles
 
 IM_START, IM_CONTENT, IM_END = "<|im:start|>", "<|im:content|>", "<|im:end|>"
 TOOL_START, TOOL_END = "<|tool:start|>", "<|tool:end|>"
@@ -155,12 +155,7 @@ class SolarOpen2(ChatFormat):
         )
 
     def write(  # jinja 8-16, 107, 117-121, 123-130, 176-177, 225-228
-        self,
-        out: Out,
-        messages: JSON,
-        add_generation_prompt: JSON,
-        roles: list[JSON] | None = None,
-        start: int = 0,
+        self, out: Out, messages: JSON, add_generation_prompt: JSON, roles: Roles = None, start: int = 0
     ) -> None:
         if roles is None:
             roles = roles_of(messages)
