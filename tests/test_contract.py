@@ -268,3 +268,22 @@ def test_import_loads_little() -> None:
     loaded = {name.split(".")[0] for name in run.stdout.split()}
     assert "chatfmt" in loaded
     assert not loaded & {"argparse", "datetime", "dataclasses", "inspect", "logging", "typing", "jinja2"}
+
+
+def test_without_the_c_encoder_the_bytes_are_the_same() -> None:
+    """As on a Python that has no `_json`: json's encoder in plain Python takes its place."""
+    code = """
+import sys
+sys.modules["_json"] = None
+sys.path[:0] = ["tests", "."]
+import cases, chatfmt
+assert type(chatfmt._values._encode).__name__ == "function"
+for template in cases.TEMPLATES:
+    for name in cases.names(template):
+        found = cases.rendered(chatfmt, template, cases.load(template, name))
+        assert found.same(cases.expected(template, name)), (template, name)
+        print(found.kind)
+"""
+    run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.count("text\n") > 600
