@@ -151,7 +151,6 @@ class DomynSmall(ChatFormat):
         out.control("\n")
 
     def write_tool_calls(self, out: Out, i: int, tool_calls: JSON) -> None:  # jinja 95-99
-        output, output_control = out.output, out.output_control
         start = "<tool_call>\n"
         for j, tool_call in enumerate(sequence(tool_calls, "messages", i, "tool_calls")):
             if not isinstance(tool_call, dict):
@@ -159,14 +158,12 @@ class DomynSmall(ChatFormat):
             function = tool_call.get("function", MISSING)
             if not isinstance(function, dict):
                 raise wrong(function, "an object", "messages", i, "tool_calls", j, "function")
-            name, arguments = function.get("name", MISSING), function.get("arguments", MISSING)
-            if name is MISSING or arguments is MISSING:
-                key = "name" if name is MISSING else "arguments"
-                raise wrong(MISSING, "a JSON value", "messages", i, "tool_calls", j, "function", key)
-            call = f'{{"name": {to_json(name, "messages", i)}, "arguments": {to_json(arguments, "messages", i)}}}'
-            output_control(start)
-            output(call)
-            output_control("\n</tool_call>")
+            name = to_json(function.get("name", MISSING), "messages", i, "tool_calls", j, "function", "name")
+            arguments = function.get("arguments", MISSING)
+            arguments = to_json(arguments, "messages", i, "tool_calls", j, "function", "arguments")
+            out.output_control(start)
+            out.output(f'{{"name": {name}, "arguments": {arguments}}}')
+            out.output_control("\n</tool_call>")
             start = "\n<tool_call>\n"
 
     def write_tool_response(self, out: Out, i: int, message: dict[str, JSON]) -> None:  # jinja 107-110
