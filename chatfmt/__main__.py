@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import difflib
 import inspect
 import json
 import os
 import sys
 
-from . import TEMPLATES, ChatFormat, ChatFormatError, Segment
+from . import TEMPLATES, ChatFormat, ChatFormatError, Segment, __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-COLOURS = {"control": "36", "content": "0", "output": "32", "output_control": "1;35"}  # ANSI: cyan, plain, green, pink
+KEYS = ("messages", "tools", "add_generation_prompt", "options")
+COLOURS = {
+    "control": "36",
+    "content": "0",
+    "output": "32",
+    "output_control": "1;35",
+}  # ANSI: cyan, plain, green, magenta
 
 
 class BadInputError(Exception):
@@ -51,6 +58,7 @@ def discard_output() -> None:
 
 def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog=f"python -m {__package__}", description="Chat templates in plain Python.")
+    parser.add_argument("--version", action="version", version=f"chatfmt {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="render | list", required=True)
     render = commands.add_parser("render", help="write the prompt of a conversation to standard output")
     render.add_argument("template", choices=list(TEMPLATES))
@@ -79,7 +87,7 @@ def option(argument: str) -> tuple[str, Any]:
         return name, json.loads(value)
     except (ValueError, RecursionError):
         example = f"{name}={json.dumps(value[:40])}"
-        raise argparse.ArgumentTypeError(f"the value of {name} must be JSON; a string is {example!r}") from None
+        raise argparse.ArgumentTypeError(f"the value of {name} must be JSON; write a string as {example!r}") from None
 
 
 def run_render(args: argparse.Namespace) -> int:
@@ -88,7 +96,9 @@ def run_render(args: argparse.Namespace) -> int:
     given = dict(args.option)
     unknown = sorted(set(given) - set(options_of(template)))
     if unknown:
-        args.parser.error(f"{args.template} has no option {unknown[0]}, but {', '.join(options_of(template))}")
+        args.parser.error(
+            f"{args.template} has no option {unknown[0]}; its options are {', '.join(options_of(template))}"
+        )
     conversation = read_conversation(args.file, file, template)
     keywords = {}
     if args.add_generation_prompt is not None:
@@ -118,14 +128,15 @@ def run_list(args: argparse.Namespace) -> int:
     for name, template in TEMPLATES.items():
         lines.append(f"{name}  {template.model}\n")
         lines += [f"    {key} = {default}\n" for key, default in options_of(template).items()]
-        lines.append(f"    add_generation_prompt = {json.dumps(template.default_generation_prompt)}\n")
+        default = template.default_generation_prompt
+        lines.append(f"    add_generation_prompt = {'(no effect)' if default is None else json.dumps(default)}\n")
     write("".join(lines).encode("utf-8"))
     return 0
 
 
 def options_of(template: type[ChatFormat]) -> dict[str, str]:
     """The options of a template and their defaults as JSON."""
-    special = {"preserved_thinking": "(true with tools, else false)", "now": "(today)"}
+    special = {"preserved_thinking": "(true with tools, else false)", "now": '(today; a date such as "2026-02-14")'}
     parameters = list(inspect.signature(template.__init__).parameters.values())[1:]
     return {p.name: special.get(p.name) or json.dumps(p.default) for p in parameters}
 
@@ -153,6 +164,10 @@ def read_conversation(path: str, file: str, template: type[ChatFormat]) -> dict[
         conversation = {"messages": conversation}
     if not isinstance(conversation, dict) or "messages" not in conversation:
         raise BadInputError(f"{file} holds no messages, but must be a list of them or an object with the key messages")
+    for key in conversation:
+        meant = difflib.get_close_matches(key, KEYS, cutoff=0.8)
+        if meant and key not in KEYS:
+            raise BadInputError(f"{file}: the key {key} is unknown, and looks like {meant[0]}")
     options = conversation.get("options", {})
     if not isinstance(options, dict):
         raise BadInputError(f"{file}: options must be an object")

@@ -22,7 +22,8 @@ class Segment(namedtuple("Segment", ("text", "kind", "message"))):
     """A piece of a prompt: its text, whose text that is, and the index of the message that it comes from.
 
     kind: "control" is the template's, not written by the model; "content" is the caller's; "output" is the
-    assistant's, taken from a message; "output_control" is the template's, and the model writes it too.
+    assistant's, taken from a message (a call of Domyn with the JSON around it); "output_control" is the template's, and
+    the model writes it too.
     message: None where the text comes from no single message.
     """
 
@@ -117,7 +118,7 @@ class ChatFormat:
 
     name: ClassVar[str]  # the key in chatfmt.TEMPLATES
     model: ClassVar[str]  # the public model whose template this is
-    default_generation_prompt: ClassVar[bool] = False  # what the template does where add_generation_prompt is left out
+    default_generation_prompt: ClassVar[bool | None] = False  # where it is left out; None: the template has none
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"{type(self).__name__} objects do not change: make a new one for another {name}")

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-TYPE_CHECKING = False  # type checkers take it for true; at run time `typing` is not needed
-if TYPE_CHECKING:
-    pass
-
 
 class ChatFormatError(ValueError):
     """The input has no prompt. `str(error)` is one sentence, `error.path` the place at fault, or None.
@@ -27,6 +23,8 @@ class TemplateError(ChatFormatError):
 
 class InputError(ChatFormatError):
     """The original template fails on this input: a value is missing, or of a type that it cannot use there.
+
+    So are values that Python cannot print: nested too deep, or integers of too many digits.
 
     The sentence says where, what was found and what is needed.
     """

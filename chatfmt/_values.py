@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ._errors import InputError
 
-TYPE_CHECKING = False
+TYPE_CHECKING = False  # type checkers take it for true; at run time `typing` is not needed, and not imported
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Any, Union
@@ -114,7 +114,7 @@ def to_json(value: JSON, *path: Part) -> str:
             return str(value)
         return "".join(_encode(value, 0))
     except TypeError:  # MISSING, or a value that is no JSON
-        raise wrong(value, "a JSON value", *path) from None
+        raise wrong(value, "given" if value is MISSING else "a JSON value", *path) from None
     except ValueError:
         raise too_many_digits(*path) from None
     except RecursionError:
@@ -189,7 +189,7 @@ def place(*path: Part) -> str:
 def too_many_digits(*path: Part) -> InputError:
     """Python refuses to print integers of more than 4,300 digits."""
     where = place(*path)
-    return InputError(f"{where} holds an integer of too many digits to be printed, but must be without", where)
+    return InputError(f"{where} holds an integer of too many digits to be printed, but must hold a shorter one", where)
 
 
 def too_deep(*path: Part) -> InputError:
@@ -201,7 +201,8 @@ def too_deep(*path: Part) -> InputError:
 def wrong(value: JSON, needed: str, *path: Part) -> InputError:
     """The error that says where, what was found and what is needed."""
     where = place(*path)
-    hint = " (decode the JSON text first)" if needed == "an object" and isinstance(value, str) else ""
+    is_json = isinstance(value, str) and value.lstrip()[:1] in ("{", "[")
+    hint = " (decode the JSON text first)" if is_json and needed in ("an object", "a list") else ""
     return InputError(f"{where} is {_found(value)}, but must be {needed}{hint}", where)
 
 

@@ -20,6 +20,8 @@ The words "thinking on" anywhere in a system message switch thinking on for the 
 "thinking off" are cut out, and a line with the mode ends every system block. Content beside tool calls is lost.
 Reasoning fields are not read. A tool response is a user turn of its own.
 
+The methods stand in the order of the others; pass 1 of the original is `asks_for_thinking`, at the end.
+
 Whose text: the model writes content and tool calls, but for the newline that closes the turn: there is no end token.
 The tools, and a system block that no message asked for, belong to no message.
 """

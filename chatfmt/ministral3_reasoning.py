@@ -22,7 +22,7 @@ from __future__ import annotations
 from functools import cached_property
 
 from ._base import Block, ChatFormat, Out, recorded
-from ._errors import ChatFormatError, TemplateError
+from ._errors import ChatFormatError, InputError, TemplateError
 from ._values import MISSING, field, place, roles_of, sequence, shown, size, to_json, wrong
 
 TYPE_CHECKING = False
@@ -50,6 +50,7 @@ class Ministral3Reasoning(ChatFormat):
 
     name = "ministral3_reasoning"
     model = "mistralai/Ministral-3-14B-Reasoning-2512"
+    default_generation_prompt = None
 
     tools: JSON
     bos_token: JSON
@@ -83,7 +84,7 @@ class Ministral3Reasoning(ChatFormat):
     def write_beginning(self, out: Out, messages: JSON) -> None:  # jinja 5-9, 25-38, 41
         out.control(shown(self.bos_token, "bos_token"))
         if not sequence(messages, "messages"):
-            raise wrong(messages, "a list of at least one message", "messages")
+            raise InputError("messages is empty, but must hold at least one message", "messages")
         if field(messages[0], "role") == "system":
             self.write_system(out, messages[0])
         else:
@@ -150,7 +151,7 @@ class Ministral3Reasoning(ChatFormat):
 
     def write_assistant(self, out: Out, i: int, message: dict[str, JSON]) -> None:  # jinja 84-116
         content = message.get("content", MISSING)
-        is_calling = has_tool_calls(message, i)
+        is_calling = has_tool_calls(message, i)  # the original asks for the content first, but both come to the same
         if not is_calling and (content is None or len(chunks_of(content, i)) == 0):
             words = "Assistant message must have a string or a list of chunks in content or a list of tool calls."
             raise TemplateError(words, place("messages", i, "content"))
@@ -210,6 +211,7 @@ class Ministral3Reasoning(ChatFormat):
 
 
 def check_alternation(messages: JSON, roles: list[JSON], first: int) -> None:  # jinja 44-52
+    """Raises where a message is out of turn, before any of them is written."""
     is_users_turn = True
     for i in range(first - 1, -1, -1):  # where a beginning was written before, it alternates: its last turn tells
         if roles[i] == "user" or (roles[i] == "assistant" and not has_tool_calls(messages[i], i)):

@@ -145,6 +145,8 @@ class SolarOpen2(ChatFormat):
         think_render_option: JSON = "interleaved",
         now: datetime.date | None = None,
     ) -> None:
+        if now is not None and not hasattr(now, "strftime"):
+            raise TypeError(f"now must be a date, not {type(now).__name__}")
         vars(self).update(
             tools=tools,
             provider_system_prompt=provider_system_prompt,

@@ -102,6 +102,10 @@ def test_show_on_a_terminal_gives_each_kind_its_colour() -> None:
     assert "\x1b[32m\\x1b[0mx\x1b[0m\x1b[1;35m<｜hy_end:opensource｜>\x1b[0m" in shown
 
 
+def test_version() -> None:
+    assert run("--version").stdout.decode() == f"chatfmt {chatfmt.__version__}\n"
+
+
 def test_list() -> None:
     lines = run("list").stdout.decode().splitlines()
     for name, template in chatfmt.TEMPLATES.items():
@@ -122,6 +126,7 @@ def test_list() -> None:
         (b'{"messages": [], "options": []}', "standard input: options must be an object"),
         (b'{"messages": [], "options": {"x": 1}}', "standard input: options.x is unknown, but must be one of tools"),
         (b'{"messages": [], "reasoning_effort": "high"}', "standard input: reasoning_effort is an option"),
+        (b'{"messages": [], "add_generation_promt": true}', "standard input: the key add_generation_promt is unknown"),
         (b'{"messages": 5}', "standard input: messages is a number, but must be a list"),
         (b"[1" + b"0" * 5000 + b"]", "standard input "),
         (b'[{"role": "user", "content": "\\ud800"}]', "standard input: messages[0] holds a lone surrogate"),

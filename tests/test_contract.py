@@ -47,7 +47,7 @@ def nested(depth: int) -> Any:
             "messages[1].tool_calls[0].function.arguments is a string, "
             "but must be an object (decode the JSON text first)",
         ),
-        (Ministral3Reasoning, [], "messages", "messages is a list, but must be a list of at least one message"),
+        (Ministral3Reasoning, [], "messages", "messages is empty, but must hold at least one message"),
         (DomynSmall, [{"role": "user", "content": None}], "messages[0].content",
          "messages[0].content is null, but must be a string"),
         (DomynSmall, [{"role": "system", "content": None}], "messages[0].content",
@@ -68,6 +68,19 @@ def test_input_error_says_where_what_and_what_is_needed(
     with pytest.raises(InputError) as caught:
         template().render(messages)
     assert (caught.value.path, str(caught.value)) == (path, sentence)
+
+
+def test_json_that_was_not_decoded_is_called_that() -> None:
+    decode = r" \(decode the JSON text first\)$"
+    for error, make_error in [
+        ("tools is a string, but must be a list" + decode, lambda: SolarOpen2(tools='[{"name": "f"}]').render(HI)),
+        (r"tools is a string, but must be a list$", lambda: SolarOpen2(tools="f").render(HI)),
+        ("messages is a string, but must be a list" + decode, lambda: Ministral3Reasoning().render('[{"role": 1}]')),
+        (r"messages\[0\] is a string, but must be an object$", lambda: Ministral3Reasoning().render(["hi"])),
+        (r"function is missing, but must be given$", lambda: SolarOpen2(tools=[{"name": "f"}]).render(HI)),
+    ]:
+        with pytest.raises(InputError, match=error):
+            make_error()
 
 
 def test_template_error_has_exactly_the_words_and_a_path() -> None:
@@ -143,6 +156,10 @@ def test_generation_prompt_left_out_is_the_templates_default() -> None:
 
 
 def test_solar_clock() -> None:
+    for wrong in ("2026-01-01", 5, True):
+        with pytest.raises(TypeError, match="now must be a date, not"):
+            make("solar_open2", now=wrong)
+
     def prompt(**options: Any) -> str:
         return SolarOpen2(provider_system_prompt=True, **options).render(HI)
 

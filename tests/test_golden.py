@@ -1,4 +1,4 @@
-"""Every golden case, byte for byte. Runs against any copy of the package: pytest --package acme._vendor.cf"""
+"""Every golden case, byte for byte. Runs against any copy of the package: pytest --package acme._vendor.chatfmt"""
 
 from __future__ import annotations
 
