@@ -18,12 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 KEYS = ("messages", "tools", "add_generation_prompt", "options")
-COLOURS = {
-    "control": "36",
-    "content": "0",
-    "output": "32",
-    "output_control": "1;35",
-}  # ANSI: cyan, plain, green, magenta
+COLOURS = {"control": "36", "content": "0", "output": "32", "output_control": "1;35"}  # cyan, plain, green, magenta
 
 
 class BadInputError(Exception):
@@ -94,11 +89,10 @@ def run_render(args: argparse.Namespace) -> int:
     file = "standard input" if args.file == "-" else args.file or "''"
     template = TEMPLATES[args.template]
     given = dict(args.option)
-    unknown = sorted(set(given) - set(options_of(template)))
-    if unknown:
-        args.parser.error(
-            f"{args.template} has no option {unknown[0]}; its options are {', '.join(options_of(template))}"
-        )
+    known = options_of(template)
+    for name in given:
+        if name not in known:
+            args.parser.error(f"{args.template} has no option {name}; its options are {', '.join(known)}")
     conversation = read_conversation(args.file, file, template)
     keywords = {}
     if args.add_generation_prompt is not None:

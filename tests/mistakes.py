@@ -1,9 +1,9 @@
-"""Forty and more mistakes that a porter of these templates makes, each made on purpose: is it noticed?
+"""Mistakes that a porter of these templates makes, each made on purpose: is it noticed?
 
     python tests/mistakes.py [--cases 1500] [--markdown]
 
 Each mistake is a change of a few words in one module, made in a copy of the package. The copy then renders all golden
-cases and, where jinja2 is installed, generated ones. A mistake that neither notices makes the exit code 1.
+cases and, where jinja2 is installed, generated ones. A mistake that neither notices makes the exit code 1, and so does a table in README.md that is outdated.
 """
 
 from __future__ import annotations
@@ -24,6 +24,10 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "golden"))
 
 SOLAR, HY4, MINISTRAL, DOMYN = TEMPLATES
+
+
+CASES = 400  # generated ones, a template and level, for the table in README.md
+MARKDOWN = "| {} | {} | {} | {} | {} |"
 
 
 class Mistake(NamedTuple):
@@ -277,22 +281,26 @@ def mistaken(mistake: Mistake, folder: Path, name: str) -> ModuleType:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--cases", type=int, default=400, help="generated cases per template and level")
+    parser.add_argument("--cases", type=int, default=CASES, help="generated cases per template and level")
     parser.add_argument("--markdown", action="store_true", help="print the table of tests/README.md")
     args = parser.parse_args()
     suites = {"goldens": goldens(), "generated cases": generated(args.cases) if args.cases else {}}
-    form = "| {} | {} | {} | {} | {} |" if args.markdown else "{:>2} {:<22} {:>5} {:>5}  {}"
-    missed = 0
+    form = MARKDOWN if args.markdown else "{:>2} {:<22} {:>5} {:>5}  {}"
+    missed, table = 0, []
     with tempfile.TemporaryDirectory() as folder:
         sys.path.insert(0, folder)
         for number, mistake in enumerate(MISTAKES, 1):
             package = mistaken(mistake, Path(folder), f"mistaken_{number}")
             counts = [noticed(package, cases) for cases in suites.values()]
             missed += not any(counts)
-            print(form.format(number, mistake.module, *counts, mistake.what))
+            print(form.format(number, mistake.module, *counts, mistake.what), flush=True)
+            table.append(MARKDOWN.format(number, mistake.module, *counts, mistake.what))
     sizes = ", ".join(f"{sum(map(len, cases.values()))} {name}" for name, cases in suites.items())
     print(f"{len(MISTAKES)} mistakes, {missed} of them noticed by nothing ({sizes})")
-    return 1 if missed else 0
+    is_outdated = args.cases == CASES and "\n".join(table) not in (ROOT / "tests" / "README.md").read_text("utf-8")
+    if is_outdated:
+        print("tests/README.md has another table: run with --markdown, and put this one in")
+    return 1 if missed or is_outdated else 0
 
 
 if __name__ == "__main__":

@@ -72,15 +72,16 @@ def test_input_error_says_where_what_and_what_is_needed(
 
 def test_json_that_was_not_decoded_is_called_that() -> None:
     decode = r" \(decode the JSON text first\)$"
-    for error, make_error in [
-        ("tools is a string, but must be a list" + decode, lambda: SolarOpen2(tools='[{"name": "f"}]').render(HI)),
-        (r"tools is a string, but must be a list$", lambda: SolarOpen2(tools="f").render(HI)),
-        ("messages is a string, but must be a list" + decode, lambda: Ministral3Reasoning().render('[{"role": 1}]')),
-        (r"messages\[0\] is a string, but must be an object$", lambda: Ministral3Reasoning().render(["hi"])),
-        (r"function is missing, but must be given$", lambda: SolarOpen2(tools=[{"name": "f"}]).render(HI)),
-    ]:
+    cases: list[tuple[str, chatfmt.ChatFormat, Any]] = [
+        ("tools is a string, but must be a list" + decode, SolarOpen2(tools='[{"name": "f"}]'), HI),
+        (r"tools is a string, but must be a list$", SolarOpen2(tools="f"), HI),
+        ("messages is a string, but must be a list" + decode, Ministral3Reasoning(), '[{"role": 1}]'),
+        (r"messages\[0\] is a string, but must be an object$", Ministral3Reasoning(), ["hi"]),
+        (r"function is missing, but must be given$", SolarOpen2(tools=[{"name": "f"}]), HI),
+    ]
+    for error, format, messages in cases:
         with pytest.raises(InputError, match=error):
-            make_error()
+            format.render(messages)
 
 
 def test_template_error_has_exactly_the_words_and_a_path() -> None:
