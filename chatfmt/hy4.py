@@ -200,8 +200,10 @@ class Hy4(ChatFormat):
         for k, tool in enumerate(sequence(self.tools, "tools")):
             function = function_of(tool)
             if not field(function, "defer_loading"):
+                if not isinstance(function, dict):
+                    raise wrong(function, "an object", *path_of_function(tool, "tools", k))
                 out.control(separator)
-                out.content(tool_to_json(function, *path_of_function(tool, "tools", k)))
+                out.content(tool_to_json(function, k))
                 separator = "\n"
         out.control(
             "\n"
@@ -330,7 +332,7 @@ class Hy4(ChatFormat):
         for k, tool in enumerate(each(self.tools, "tools")):
             function = function_of(tool)
             if field(function, "name") == name:
-                out.content(tool_to_json(function, *path_of_function(tool, "tools", k)))
+                out.content(tool_to_json(function, k))  # an object: the system block has printed it or its like
                 out.control("\n")
 
     def write_generation_prompt(self, out: Out, effort: str) -> None:  # jinja 303-309
@@ -382,11 +384,12 @@ def path_of_function(tool: JSON, *path: Part) -> tuple[Part, ...]:
     return (*path, "function") if isinstance(tool, dict) and "function" in tool else path
 
 
-def tool_to_json(tool: JSON, *path: Part) -> str:  # jinja 50-61
-    """A tool definition as JSON, but for its names, which are not escaped."""
-    if not isinstance(tool, dict):
-        raise wrong(tool, "an object", *path)
-    fields = [f'"{k}": {to_json(v, *path)}' for k, v in tool.items() if k != "defer_loading" and k != "strict"]
+def tool_to_json(tool: dict[str, JSON], k: int) -> str:  # jinja 50-61
+    """tools[k] as JSON, but for its names, which are not escaped."""
+    fields = []
+    for key, value in tool.items():
+        if key != "defer_loading" and key != "strict":
+            fields.append(f'"{key}": {to_json(value, "tools", k)}')
     return "{" + ", ".join(fields) + "}"
 
 
