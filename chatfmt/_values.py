@@ -186,6 +186,20 @@ def place(*path: Part) -> str:
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
 
 
+def wrong_call(tool_calls: JSON, i: int, j: int, *keys: str) -> InputError:
+    """The error about call j of message i, in which something is missing on the way to the keys of its `function`."""
+    if not isinstance(tool_calls, (list, tuple)):
+        return wrong(tool_calls, "a list", "messages", i, "tool_calls")
+    path = ("messages", i, "tool_calls", j)
+    if not isinstance(tool_calls[j], dict):
+        return wrong(tool_calls[j], "an object", *path)
+    function = tool_calls[j].get("function", MISSING)
+    if not isinstance(function, dict):
+        return wrong(function, "an object", *path, "function")
+    key = next(key for key in keys if key not in function)
+    return wrong(MISSING, "given", *path, "function", key)
+
+
 def too_many_digits(*path: Part) -> InputError:
     """Python refuses to print integers of more than 4,300 digits."""
     where = place(*path)

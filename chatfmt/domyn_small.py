@@ -31,7 +31,7 @@ from __future__ import annotations
 from functools import cached_property
 
 from ._base import Block, ChatFormat, Out, recorded
-from ._values import MISSING, roles_of, sequence, shown, size, to_json, wrong
+from ._values import MISSING, roles_of, shown, size, to_json, wrong, wrong_call
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -153,19 +153,19 @@ class DomynSmall(ChatFormat):
         out.control("\n")
 
     def write_tool_calls(self, out: Out, i: int, tool_calls: JSON) -> None:  # jinja 95-99
+        output, output_control = out.output, out.output_control
         start = "<tool_call>\n"
-        for j, tool_call in enumerate(sequence(tool_calls, "messages", i, "tool_calls")):
-            if not isinstance(tool_call, dict):
-                raise wrong(tool_call, "an object", "messages", i, "tool_calls", j)
-            function = tool_call.get("function", MISSING)
-            if not isinstance(function, dict):
-                raise wrong(function, "an object", "messages", i, "tool_calls", j, "function")
-            name = to_json(function.get("name", MISSING), "messages", i, "tool_calls", j, "function", "name")
-            arguments = function.get("arguments", MISSING)
-            arguments = to_json(arguments, "messages", i, "tool_calls", j, "function", "arguments")
-            out.output_control(start)
-            out.output(f'{{"name": {name}, "arguments": {arguments}}}')
-            out.output_control("\n</tool_call>")
+        for j, tool_call in enumerate(tool_calls):
+            try:
+                function = tool_call["function"]
+                name, arguments = function["name"], function["arguments"]
+            except (KeyError, TypeError):
+                raise wrong_call(tool_calls, i, j, "name", "arguments") from None
+            name = to_json(name, "messages", i, "tool_calls", j)
+            arguments = to_json(arguments, "messages", i, "tool_calls", j)
+            output_control(start)
+            output(f'{{"name": {name}, "arguments": {arguments}}}')
+            output_control("\n</tool_call>")
             start = "\n<tool_call>\n"
 
     def write_tool_response(self, out: Out, i: int, message: dict[str, JSON]) -> None:  # jinja 107-110

@@ -23,7 +23,7 @@ from functools import cached_property
 
 from ._base import Block, ChatFormat, Out, recorded
 from ._errors import ChatFormatError, InputError, TemplateError
-from ._values import MISSING, field, place, roles_of, sequence, shown, size, to_json, wrong
+from ._values import MISSING, field, place, roles_of, sequence, shown, size, to_json, wrong, wrong_call
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -181,23 +181,22 @@ class Ministral3Reasoning(ChatFormat):
                 raise TemplateError(words, place_of_chunk(content, i, k))
 
     def write_tool_calls(self, out: Out, i: int, tool_calls: JSON) -> None:  # jinja 103-113
-        for j, tool in enumerate(sequence(tool_calls, "messages", i, "tool_calls")):
-            if not isinstance(tool, dict):
-                raise wrong(tool, "an object", "messages", i, "tool_calls", j)
-            function = tool.get("function", MISSING)
-            if not isinstance(function, dict):
-                raise wrong(function, "an object", "messages", i, "tool_calls", j, "function")
-            name = function.get("name", MISSING)
-            arguments: JSON = function.get("arguments", MISSING)
+        output, output_control = out.output, out.output_control
+        for j, tool in enumerate(tool_calls):
+            try:
+                function = tool["function"]
+                name, arguments = function["name"], function["arguments"]
+            except (KeyError, TypeError):
+                raise wrong_call(tool_calls, i, j, "name", "arguments") from None
             is_text = isinstance(arguments, str)
             if not is_text:
-                arguments = to_json(arguments, "messages", i, "tool_calls", j, "function", "arguments")
+                arguments = to_json(arguments, "messages", i, "tool_calls", j)
             if not isinstance(name, str):
                 raise wrong(name, "a string", "messages", i, "tool_calls", j, "function", "name")
-            out.output_control("[TOOL_CALLS]")
-            out.output(name if is_text else html_escaped(name))
-            out.output_control("[ARGS]" if arguments else "[ARGS]{}")
-            out.output(arguments)
+            output_control("[TOOL_CALLS]")
+            output(name if is_text else html_escaped(name))
+            output_control("[ARGS]" if arguments else "[ARGS]{}")
+            output(arguments)
 
     def write_tool_response(self, out: Out, i: int, message: dict[str, JSON]) -> None:  # jinja 120
         content = message.get("content", MISSING)

@@ -42,6 +42,7 @@ from ._values import (
     shown,
     to_json,
     wrong,
+    wrong_call,
 )
 
 TYPE_CHECKING = False
@@ -275,10 +276,11 @@ class SolarOpen2(ChatFormat):
             if not isinstance(tool_call, dict) or not tool_call.get("id"):
                 words = "assistant tool_call is missing required 'id' field"
                 raise TemplateError(words, place_of_call_id(tool_calls, i, j))
-            function = tool_call.get("function", MISSING)
-            if not isinstance(function, dict):
-                raise wrong(function, "an object", "messages", i, "tool_calls", j, "function")
-            name = function.get("name", MISSING)
+            try:
+                function = tool_call["function"]
+                name = function["name"]
+            except (KeyError, TypeError):
+                raise wrong_call(tool_calls, i, j, "name") from None
             if not isinstance(name, str):
                 raise wrong(name, "a string", "messages", i, "tool_calls", j, "function", "name")
             output_control(start)
