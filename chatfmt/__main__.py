@@ -80,9 +80,12 @@ def option(argument: str) -> tuple[str, Any]:
         raise argparse.ArgumentTypeError(f"{argument!r} must be NAME=JSON")
     try:
         return name, json.loads(value)
-    except (ValueError, RecursionError):
+    except json.JSONDecodeError:
         example = f"{name}={json.dumps(value[:40])}"
         raise argparse.ArgumentTypeError(f"the value of {name} must be JSON; write a string as {example!r}") from None
+    except (ValueError, RecursionError):
+        words = f"the value of {name} is nested too deep, or holds an integer of too many digits"
+        raise argparse.ArgumentTypeError(words) from None
 
 
 def run_render(args: argparse.Namespace) -> int:
@@ -101,17 +104,21 @@ def run_render(args: argparse.Namespace) -> int:
         keywords["add_generation_prompt"] = conversation["add_generation_prompt"]
     options = with_date({"tools": conversation.get("tools"), **conversation.get("options", {}), **given}, file)
     try:
-        segments = template(**options).segments(conversation["messages"], **keywords)
-    except TypeError as error:  # of the constructor: options that are no variables of a template have a type
+        chat = template(**options)
+    except TypeError as error:  # options that are no variables of the template have a type
         raise BadInputError(f"{file}: {error}") from None
+    try:
+        segments = chat.segments(conversation["messages"], **keywords)
     except ChatFormatError as error:
-        where = f"{error.path}: " if error.path and not str(error).startswith(error.path) else ""
-        raise BadInputError(f"{file}: {where}{error}") from None
+        path = error.path or ""
+        source = "--option" if path.partition("[")[0].partition(".")[0] in given else file
+        where = f"{path}: " if path and not str(error).startswith(path) else ""
+        raise BadInputError(f"{source}: {where}{error}") from None
     if args.segments:
         lines = [json.dumps(segment._asdict()) + "\n" for segment in segments]
         write("".join(lines).encode("ascii"))
     elif args.show:
-        write(show(segments, sys.stdout.isatty()).encode("utf-8"))
+        write(show(segments, sys.stdout is not None and sys.stdout.isatty()).encode("utf-8"))
     else:
         write(b"".join([encoded(segment, file) for segment in segments]))
     return 0

@@ -113,8 +113,12 @@ def to_json(value: JSON, *path: Part) -> str:
         if type(value) is int:
             return str(value)
         return "".join(_encode(value, 0))
-    except TypeError:  # MISSING, or a value that is no JSON
-        raise wrong(value, "given" if value is MISSING else "a JSON value", *path) from None
+    except TypeError:
+        if value is MISSING:
+            raise wrong(value, "given", *path) from None
+        where = place(*path)
+        words = f"{where} holds a value that is no JSON, but must hold strings, numbers, lists and the like"
+        raise InputError(words, where) from None
     except ValueError:
         raise too_many_digits(*path) from None
     except RecursionError:
@@ -143,7 +147,7 @@ def run_end(roles: list[JSON], start: int) -> int:
 
 def run_joined(roles: list[JSON], start: int) -> tuple[int, str]:
     """Where the run of tool messages began that those from `start` on join; `start` and no reason where they don't."""
-    if start < len(roles) and roles[start] == roles[start - 1] == "tool":
+    if start < len(roles) and roles[start] == "tool" and roles[start - 1] == "tool":
         while start > 0 and roles[start - 1] == "tool":
             start -= 1
         return start, "tool responses join the block of those before them"
@@ -200,7 +204,7 @@ def wrong_call(tool_calls: JSON, i: int, j: int, *keys: str) -> InputError:
     function = tool_calls[j].get("function", MISSING)
     if not isinstance(function, dict):
         return wrong(function, "an object", *path, "function")
-    key = next(key for key in keys if key not in function)
+    key = next((key for key in keys if key not in function), keys[-1])
     return wrong(MISSING, "given", *path, "function", key)
 
 

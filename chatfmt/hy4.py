@@ -348,11 +348,13 @@ class Hy4(ChatFormat):
     def first_rewritten(self, messages: list[JSON], roles: list[JSON], start: int) -> tuple[int, str]:
         """See the base class."""
         shows_none = self.reasoning_effort == "no_think" and self.fallback_strategy != RETRY
+        was_prefill = self.raw_last_assistant and roles[start - 1] == "assistant"
         if "user" in roles[start:] and not shows_none and not self.preserves_thinking():
             for i in range(last_index(roles[:start], "user") + 1, start):
-                if roles[i] == "assistant" and reasoning_of(messages[i]):
+                shown_so_far = i < start - 1 or not was_prefill or messages[i].get("tool_calls")
+                if roles[i] == "assistant" and reasoning_of(messages[i]) and shown_so_far:
                     return i, "reasoning before the last user message is dropped"
-        if self.raw_last_assistant and roles[start - 1] == "assistant":
+        if was_prefill:
             return start - 1, "the assistant's last message is closed, as it is no longer a prefill"
         return run_joined(roles, start)
 

@@ -267,7 +267,7 @@ def sorted_by_type(content: JSON, i: int) -> list[tuple[int, JSON]]:  # jinja 64
         k = 1 if isinstance(kinds[0], str) else 0
         if not isinstance(content[k], dict):
             raise wrong(content[k], "an object", "messages", i, "content", k) from None
-        raise wrong(kinds[k], "a string, as the other's is", "messages", i, "content", k, "type") from None
+        raise wrong(kinds[k], "a string", "messages", i, "content", k, "type") from None
 
 
 def unsupported_role(message: JSON, i: int) -> ChatFormatError:  # jinja 124

@@ -141,7 +141,10 @@ def test_refusals_name_file_place_and_words() -> None:
         "standard input: messages[0].tool_call_id: tool message is missing required 'tool_call_id' field"
     )
     assert complaint(render("hy4", HI, "--option", r'reasoning_effort="a\nb"')) == (
-        r"standard input: reasoning_effort error : a\nb, should be no_think/high"
+        r"--option: reasoning_effort error : a\nb, should be no_think/high"
+    )
+    assert (
+        complaint(render("hy4", HI, "--option", "tools=[1]")) == "--option: tools[0] is a number, but must be an object"
     )
 
 
@@ -223,6 +226,11 @@ def test_output_that_cannot_be_written_is_one_line(arguments: tuple[str, ...]) -
     ("redirection", "stdout", "stderr"),
     [
         ("list >&-", "", "chatfmt: standard output is closed\n"),
+        (
+            "render hy4 golden/conversations/plain_chat.input.json --show >&-",
+            "",
+            "chatfmt: standard output is closed\n",
+        ),
         ("render hy4 - <&-", "", "chatfmt: standard input is closed\n"),
         ("render hy4 missing.json 2>&-", "", ""),
     ],

@@ -56,7 +56,7 @@ def nested(depth: int) -> Any:
          "messages[0].content is null, but must be a string or a list of chunks"),
         (Ministral3Reasoning, [{"role": "user", "content": [{"type": "text", "text": "a"}, {"text": "b"}]}],
          "messages[0].content[1].type",
-         "messages[0].content[1].type is missing, but must be a string, as the other's is"),
+         "messages[0].content[1].type is missing, but must be a string"),
         (DomynSmall, True, "messages", "messages is true, but must be a list"),
         (DomynSmall, 1.5, "messages", "messages is a number, but must be a list"),
         (DomynSmall, {"role"}, "messages", "messages is of type set, but must be a list"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import random
 from typing import Any
 
@@ -143,6 +145,69 @@ def test_steps_without_messages(format: Any) -> None:
     )
     prompt = conversation.extend([], add_generation_prompt=False)
     assert (prompt.text, prompt.reason) == (format.render([user("Q")], add_generation_prompt=False), "")
+
+
+def test_a_prefill_whose_reasoning_was_not_shown_is_only_closed() -> None:
+    conversation = Conversation(Hy4(raw_last_assistant=True))
+    conversation.extend([user("Q"), {"role": "assistant", "content": "half", "reasoning": "R"}])
+    assert conversation.extend([user("Q")]).reason.startswith("the assistant's last message is closed")
+
+
+def test_roles_that_cannot_be_compared_are_not_compared() -> None:
+    def role() -> Any:
+        nested: Any = []
+        for _ in range(100_000):
+            nested = [nested]
+        return nested
+
+    messages = [{"role": role(), "content": "a"}, {"role": role(), "content": "b"}]
+    conversation = Conversation(SolarOpen2())
+    for message in messages:
+        text = conversation.extend([message]).text
+    assert text == SolarOpen2().render(messages)
+
+
+def test_an_interrupted_step_leaves_no_trace(monkeypatch: pytest.MonkeyPatch) -> None:
+    conversation = Conversation(SolarOpen2())
+    conversation.extend([user("Q")])
+    for name in ("_common", "Prompt", "_State"):
+        with monkeypatch.context() as patched:
+            patched.setattr(f"chatfmt._conversation.{name}", interrupt)
+            with pytest.raises(KeyboardInterrupt):
+                conversation.extend([user("lost")])
+    assert conversation.extend([user("Q")]).text == SolarOpen2().render([user("Q"), user("Q")])
+
+
+def interrupt(*arguments: Any) -> None:
+    raise KeyboardInterrupt
+
+
+def test_copies_go_their_own_ways() -> None:
+    one = Conversation(SolarOpen2())
+    one.extend([user("Q")])
+    other = copy.copy(one)
+    for conversation, text in ((other, "B"), (one, "A")):
+        assert conversation.extend([user(text)]).text == SolarOpen2().render([user("Q"), user(text)])
+    assert other.messages == [user("Q"), user("B")]
+    assert pickle.loads(pickle.dumps(one)).messages == one.messages
+
+
+def test_an_error_names_the_same_place_as_that_of_render() -> None:
+    deep: Any = []
+    for _ in range(100_000):
+        deep = [deep]
+    format = Hy4(tools=[{"function": {"name": deep, "defer_loading": True}}])
+    other: Any = []
+    for _ in range(100_000):
+        other = [other]
+    calls = [{"id": name, "function": {"name": "f", "arguments": {}}} for name in "ba"]
+    reference = {"role": "tool", "tool_call_id": "a", "content": [{"type": "tool_reference", "name": other}]}
+    response = {"role": "tool", "tool_call_id": "b", "content": "x"}
+    messages = [user("Q"), {"role": "assistant", "tool_calls": calls}, reference, response]
+    for render in (format.render, Conversation(format).extend):
+        with pytest.raises(InputError) as caught:
+            render(messages)
+        assert caught.value.path == "messages[2]"
 
 
 def test_a_prefill_is_closed_by_messages_alone() -> None:
