@@ -102,11 +102,11 @@ def run_render(args: argparse.Namespace) -> int:
         keywords["add_generation_prompt"] = args.add_generation_prompt
     elif "add_generation_prompt" in conversation:
         keywords["add_generation_prompt"] = conversation["add_generation_prompt"]
-    options = with_date({"tools": conversation.get("tools"), **conversation.get("options", {}), **given}, file)
+    options = {"tools": conversation.get("tools"), **conversation.get("options", {}), **given}
     try:
-        chat = template(**options)
+        chat = template(**with_date(options))
     except TypeError as error:  # options that are no variables of the template have a type
-        raise BadInputError(f"{file}: {error}") from None
+        raise BadInputError(f"{'--option' if str(error).split()[0] in given else file}: {error}") from None
     try:
         segments = chat.segments(conversation["messages"], **keywords)
     except ChatFormatError as error:
@@ -182,14 +182,14 @@ def read_conversation(path: str, file: str, template: type[ChatFormat]) -> dict[
     return conversation
 
 
-def with_date(options: dict[str, Any], file: str) -> dict[str, Any]:
-    """The options, with the date that the option `now` writes as text."""
+def with_date(options: dict[str, Any]) -> dict[str, Any]:
+    """The options, with the date that the option `now` writes as text. Raises TypeError where it is none."""
     if options.get("now") is None:
         return options
     try:
         return {**options, "now": datetime.datetime.strptime(options["now"], "%Y-%m-%d")}
     except (TypeError, ValueError):
-        raise BadInputError(f"{file}: the option now must be a date such as 2026-02-14") from None
+        raise TypeError("now must be a date such as 2026-02-14") from None
 
 
 def encoded(segment: Segment, file: str) -> bytes:

@@ -81,7 +81,10 @@ def test_date_option() -> None:
     found = render("solar_open2", HI, "--option", "provider_system_prompt=true", "--option", 'now="2031-05-06"')
     assert b"The current date is 2031-05-06." in found.stdout
     for wrong in ("5", '"20260214"', '"2026-02-30"', '"2026-W07-6"'):
-        assert "must be a date" in complaint(render("solar_open2", HI, "--option", f"now={wrong}"))
+        words = complaint(render("solar_open2", HI, "--option", f"now={wrong}"))
+        assert words == "--option: now must be a date such as 2026-02-14"
+    words = complaint(render("hy4", {"messages": HI, "options": {"token_suffix": 5}}))
+    assert words == "standard input: token_suffix must be a string, not int"
 
 
 def test_segments() -> None:
