@@ -12,6 +12,25 @@ __version__ = "0.1.0"
 
 TEMPLATES = {format.name: format for format in (SolarOpen2, Hy4, Ministral3Reasoning, DomynSmall)}
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ._mask import Mask, mask
+    from ._pieces import Injection, Piece, injections, pieces
+    from ._samples import Sample, TrainingText, samples, training_texts
+
+_MODULES = {  # what rendering does not need is imported when it is first asked for
+    "Mask": "_mask",
+    "mask": "_mask",
+    "Injection": "_pieces",
+    "Piece": "_pieces",
+    "injections": "_pieces",
+    "pieces": "_pieces",
+    "Sample": "_samples",
+    "TrainingText": "_samples",
+    "samples": "_samples",
+    "training_texts": "_samples",
+}
+
 __all__ = [
     "TEMPLATES",
     "ChatFormat",
@@ -19,10 +38,34 @@ __all__ = [
     "Conversation",
     "DomynSmall",
     "Hy4",
+    "Injection",
     "InputError",
+    "Mask",
     "Ministral3Reasoning",
+    "Piece",
     "Prompt",
+    "Sample",
     "Segment",
     "SolarOpen2",
     "TemplateError",
+    "TrainingText",
+    "injections",
+    "mask",
+    "pieces",
+    "samples",
+    "training_texts",
 ]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    value: object = getattr(import_module(f".{_MODULES[name]}", __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

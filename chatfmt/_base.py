@@ -119,6 +119,7 @@ class ChatFormat:
     name: ClassVar[str]  # the key in chatfmt.TEMPLATES
     model: ClassVar[str]  # the public model whose template this is
     default_generation_prompt: ClassVar[bool | None] = False  # where it is left out; None: the template has none
+    control_tokens: tuple[str, ...]  # what the template writes that a tokenizer may turn into one id
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"{type(self).__name__} objects do not change: make a new one for another {name}")
@@ -172,3 +173,11 @@ class ChatFormat:
         before them changes. start: 1 or more.
         """
         raise NotImplementedError
+
+    def as_sampled(self, message: dict[str, JSON], i: int) -> ChatFormat:
+        """The object that writes messages[i], the last one and an assistant's, as the model wrote it.
+
+        Another one than this only where an option changes how the turns that stand are shown. Raises InputError where
+        an option says that the model cannot have written such a message.
+        """
+        return self

@@ -69,6 +69,10 @@ class DomynSmall(ChatFormat):
 
     name = "domyn_small"
     model = "domyn/Domyn-Small-v1.0"
+    control_tokens = (
+        *("<extra_id_0>", "<extra_id_1>", "<tools>", "</tools>", "<tool_call>", "</tool_call>"),
+        *("<tool_response>", "</tool_response>", "<think>", "</think>"),
+    )
 
     tools: JSON
     enable_thinking: JSON

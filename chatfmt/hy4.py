@@ -23,7 +23,7 @@ from __future__ import annotations
 from functools import cached_property
 
 from ._base import Block, ChatFormat, Out, recorded
-from ._errors import TemplateError
+from ._errors import InputError, TemplateError
 from ._values import (
     MISSING,
     each,
@@ -67,6 +67,7 @@ class Tokens:
         self.toolresponse_begin = f"<tool_response{suffix}>"
         self.toolresponse_end = f"</tool_response{suffix}>"
         self.reasoning_mode = f"<｜reasoning_mode{suffix}｜>"
+        self.all = tuple(vars(self).values())
         self.system = self.hy_start + "system" + self.hy_middle
         self.user = self.hy_start + "user" + self.hy_middle
         self.assistant = self.hy_start + "assistant" + self.hy_middle
@@ -103,6 +104,7 @@ class Hy4(ChatFormat):
 
     name = "hy4"
     model = "tencent/Hy4-preview"
+    control_tokens = OPENSOURCE.all
 
     tools: JSON
     reasoning_effort: JSON
@@ -123,13 +125,15 @@ class Hy4(ChatFormat):
     ) -> None:
         if not isinstance(token_suffix, str):
             raise TypeError(f"token_suffix must be a string, not {type(token_suffix).__name__}")
+        tokens = OPENSOURCE if token_suffix == ":opensource" else Tokens(token_suffix)
         vars(self).update(
             tools=tools,
             reasoning_effort=reasoning_effort,
             preserved_thinking=preserved_thinking,
             fallback_strategy=fallback_strategy,
             raw_last_assistant=raw_last_assistant,
-            tokens=OPENSOURCE if token_suffix == ":opensource" else Tokens(token_suffix),
+            tokens=tokens,
+            control_tokens=tokens.all,
         )
 
     def write(  # jinja 42-45, 183-197, 206-209, 226, 230, 285, 289, 293-302
@@ -357,6 +361,13 @@ class Hy4(ChatFormat):
         if was_prefill:
             return start - 1, "the assistant's last message is closed, as it is no longer a prefill"
         return run_joined(roles, start)
+
+    def as_sampled(self, message: dict[str, JSON], i: int) -> Hy4:
+        """See the base class. A prefill was not written by the model."""
+        if self.raw_last_assistant:
+            words = "raw_last_assistant leaves the turn open that the model finished, but must be left out for samples"
+            raise InputError(words, "raw_last_assistant")
+        return self
 
 
 def checked_effort(effort: JSON) -> str:  # jinja 32-40

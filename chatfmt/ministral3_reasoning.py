@@ -41,6 +41,11 @@ DEFAULT_SYSTEM_MESSAGE = (  # jinja 2
     "to the user.[/THINK]Here, provide a self-contained response."
 )
 
+CONTROL_TOKENS = (
+    *("[SYSTEM_PROMPT]", "[/SYSTEM_PROMPT]", "[AVAILABLE_TOOLS]", "[/AVAILABLE_TOOLS]", "[INST]", "[/INST]", "[IMG]"),
+    *("[THINK]", "[/THINK]", "[TOOL_CALLS]", "[ARGS]", "[TOOL_RESULTS]", "[/TOOL_RESULTS]"),
+)
+
 
 class Ministral3Reasoning(ChatFormat):
     """Renders conversations for Ministral 3 Reasoning. `add_generation_prompt` changes nothing, as in the original.
@@ -51,13 +56,15 @@ class Ministral3Reasoning(ChatFormat):
     name = "ministral3_reasoning"
     model = "mistralai/Ministral-3-14B-Reasoning-2512"
     default_generation_prompt = None
+    control_tokens = ("<s>", "</s>", *CONTROL_TOKENS)
 
     tools: JSON
     bos_token: JSON
     eos_token: JSON
 
     def __init__(self, *, tools: JSON = None, bos_token: JSON = "<s>", eos_token: JSON = "</s>") -> None:
-        vars(self).update(tools=tools, bos_token=bos_token, eos_token=eos_token)
+        tokens = tuple([token for token in (bos_token, eos_token) if isinstance(token, str) and token])
+        vars(self).update(tools=tools, bos_token=bos_token, eos_token=eos_token, control_tokens=tokens + CONTROL_TOKENS)
 
     def write(  # jinja 55-58, 83, 119, 123, 125-126
         self, out: Out, messages: JSON, add_generation_prompt: JSON, roles: Roles = None, start: int = 0

@@ -26,7 +26,7 @@ import time
 from functools import cached_property
 
 from ._base import Block, ChatFormat, Out, recorded
-from ._errors import TemplateError
+from ._errors import InputError, TemplateError
 from ._values import (
     MISSING,
     each,
@@ -66,6 +66,8 @@ TOOL = IM_START + "tool" + IM_CONTENT
 EMPTY_THINK = THINK_START + THINK_END
 TOOL_ARG_END_LINE = TOOL_ARG_END + "\n"
 IM_END_LINE = IM_END + "\n"
+
+THINKING_EFFORTS = ("medium", "high", "xhigh")  # jinja 229
 
 PROVIDER_SYSTEM_PROMPT = (  # jinja 23
     "## Provider System Prompt\n"
@@ -128,6 +130,10 @@ class SolarOpen2(ChatFormat):
     name = "solar_open2"
     model = "upstage/Solar-Open2-250B"
     default_generation_prompt = True  # jinja 2
+    control_tokens = (
+        *(IM_START, IM_CONTENT, IM_END, TOOL_START, TOOL_END, TOOL_CALL_START, TOOL_CALL_END),
+        *(TOOL_ARG_START, TOOL_ARG_VALUE, TOOL_ARG_END, TOOL_RESPONSE_START, TOOL_RESPONSE_END, THINK_START, THINK_END),
+    )
 
     tools: JSON
     provider_system_prompt: JSON
@@ -330,7 +336,7 @@ class SolarOpen2(ChatFormat):
 
     def write_generation_prompt(self, out: Out) -> None:  # jinja 228-234
         out.control(ASSISTANT + THINK_START)
-        if self.reasoning_effort not in ("medium", "high", "xhigh"):
+        if self.reasoning_effort not in THINKING_EFFORTS:
             out.control(THINK_END)
 
     def first_rewritten(self, messages: list[JSON], roles: list[JSON], start: int) -> tuple[int, str]:
@@ -342,6 +348,19 @@ class SolarOpen2(ChatFormat):
                 if roles[i] == "assistant" and messages[i].get(reasoning_key(messages[i])):
                     return i, "reasoning before the last user message is dropped"
         return run_joined(roles, start)
+
+    def as_sampled(self, message: dict[str, JSON], i: int) -> SolarOpen2:
+        """See the base class. A think_render_option that hides think tags hides what the model wrote."""
+        key = reasoning_key(message)
+        if message.get(key) and self.reasoning_effort not in THINKING_EFFORTS:
+            words = "holds reasoning, but the reasoning_effort closes the think block: use medium, high or xhigh"
+            where = place("messages", i, key)
+            raise InputError(f"{where} {words}, or leave the reasoning out", where)
+        if self.think_render_option in ("preserved", "interleaved"):
+            return self
+        shown_whole = object.__new__(type(self))
+        vars(shown_whole).update(vars(self), think_render_option="preserved")
+        return shown_whole
 
 
 def place_of_call_id(tool_calls: JSON, i: int, j: int) -> str:

@@ -18,7 +18,7 @@ ORDER = [
     "write_response_format",
     "write_user", "write_other", "write_assistant", "write_thinking", "write_chunks", "write_tool_calls",
     "write_tool_arguments", "write_tool_responses", "write_tool_response", "write_referenced_tools",
-    "write_generation_prompt", "preserves_thinking", "first_rewritten",
+    "write_generation_prompt", "preserves_thinking", "first_rewritten", "as_sampled",
 ]  # fmt: skip
 
 
@@ -126,8 +126,8 @@ def test_every_function_is_anchored_and_in_order(template: str) -> None:
     assert set(functions) - anchors <= UNANCHORED | ({"__init__"} if template in WITHOUT_OPTIONS_BLOCK else set())
 
 
-UNANCHORED = {  # what the originals don't have: paths of errors, and prompts that grow
-    "tools_block", "first_rewritten", "path_of_function", "place_of_call_id", "place_of_chunk", "chunks_of",
+UNANCHORED = {  # what the originals don't have: paths of errors, prompts that grow, and samples
+    "tools_block", "first_rewritten", "as_sampled", "path_of_function", "place_of_call_id", "place_of_chunk", "chunks_of",
 }  # fmt: skip
 WITHOUT_OPTIONS_BLOCK = ("ministral3_reasoning", "domyn_small")
 

@@ -288,6 +288,26 @@ def test_import_loads_little() -> None:
     assert not loaded & {"argparse", "datetime", "dataclasses", "inspect", "logging", "typing", "jinja2"}
 
 
+def test_names_that_are_imported_when_asked_for() -> None:
+    assert set(chatfmt._MODULES) < set(chatfmt.__all__) <= set(dir(chatfmt))
+    for name in chatfmt.__all__:
+        assert name == "TEMPLATES" or getattr(chatfmt, name).__name__ == name
+    with pytest.raises(AttributeError, match="module 'chatfmt' has no attribute 'masks'"):
+        _ = chatfmt.masks
+    code = """
+import sys, threading, chatfmt
+before = set(sys.modules)
+threads = [threading.Thread(target=lambda: [getattr(chatfmt, name) for name in chatfmt.__all__]) for _ in range(8)]
+print("chatfmt._mask" in before)
+[thread.start() for thread in threads], [thread.join() for thread in threads]
+from chatfmt import *
+print(mask.__module__, "chatfmt._mask" in sys.modules)
+"""
+    run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert run.stdout.split() == ["False", "chatfmt._mask", "True"]
+    assert run.stderr == ""
+
+
 def test_without_the_c_encoder_the_bytes_are_the_same() -> None:
     """As on a Python that has no `_json`: json's encoder in plain Python takes its place."""
     code = """

@@ -45,7 +45,7 @@ def test_commands_run(command: str) -> None:
 
 
 def test_the_blocks_were_found() -> None:
-    assert len(PROGRAMS) == sum(kind == "python" for kind, _ in BLOCKS) == 3
+    assert len(PROGRAMS) == sum(kind == "python" for kind, _ in BLOCKS) == 5
     assert len(COMMANDS) == 5
 
 

@@ -1,0 +1,69 @@
+"""Who wrote each character: masks written by hand, every choice a trainer can make, and tokens at the borders."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import pytest
+from cases import GOLDEN, TEMPLATES, chat, expected, load
+
+CASES = [(template, file.stem) for template in TEMPLATES for file in sorted((GOLDEN / template).glob("*.mask"))]
+
+
+class Run(NamedTuple):
+    mark: str  # r, c, t, e, b, or - for what nobody is trained on
+    message: int | None
+    text: str
+
+
+def read(template: str, name: str) -> list[Run]:
+    runs = []
+    for line in (GOLDEN / template / f"{name}.mask").read_bytes().decode("utf-8").split("\n"):
+        if line:
+            mark, message, text = line.split(" ", 2)
+            runs.append(Run(mark, None if message == "-" else int(message), json.loads(text)))
+    return runs
+
+
+def spans(runs: list[Run], marks: str, messages: set[int]) -> list[tuple[int, int]]:
+    """Where the runs with one of the marks stand, of some messages; those that touch are one."""
+    found: list[tuple[int, int]] = []
+    end = 0
+    for mark, message, text in runs:
+        start, end = end, end + len(text)
+        if mark in marks and message in messages:
+            if found and found[-1][1] == start:
+                start = found.pop()[0]
+            found.append((start, end))
+    return found
+
+
+def test_each_template_has_masks_written_by_hand() -> None:
+    for template in TEMPLATES:
+        assert len([name for of, name in CASES if of == template]) >= 15
+
+
+@pytest.mark.parametrize(("template", "name"), CASES)
+def test_masks_of_every_choice(package: ModuleType, template: str, name: str) -> None:
+    case, runs = load(template, name), read(template, name)
+    roles = [message.get("role") if isinstance(message, dict) else None for message in case["messages"]]
+    turns = [i for i, role in enumerate(roles) if role == "assistant"]
+    tools = {i for i, role in enumerate(roles) if role == "tool"}
+    object = chat(package, template, case)
+    keywords = {"add_generation_prompt": case.get("add_generation_prompt", object.default_generation_prompt)}
+    assert "".join(run.text for run in runs) == expected(template, name).text
+    assert all(run.text and (run.mark == "-") == (run.message is None) for run in runs)
+    chosen: list[tuple[Any, list[int]]] = [("all", turns), ("last", turns[-1:]), (turns[:1], turns[:1]), ([], [])]
+    for which, meant in chosen:
+        for reasoning, tool_calls, tool_responses in itertools.product((True, False), repeat=3):
+            mask = package.mask(
+                object, case["messages"], **keywords,
+                turns=which, reasoning=reasoning, tool_calls=tool_calls, tool_responses=tool_responses,
+            )  # fmt: skip
+            marks = "ce" + "r" * reasoning + "t" * tool_calls + "b" * tool_responses
+            answers = {i for i in tools if which == "all" or max([t for t in turns if t < i], default=-1) in meant}
+            assert mask.text == expected(template, name).text
+            assert mask.spans == spans(runs, marks, {*meant, *answers}), (which, marks)
