@@ -76,7 +76,7 @@ def mask(
         trained |= responses_after(trained, roles, turns == "all")
     parts = {"content", "end"} | ({"reasoning"} if reasoning else set()) | ({"tool_calls"} if tool_calls else set())
     kept = [
-        message in trained and (kind == "content" or (kind != "control" and part in parts))
+        message in trained and (kind == "content" or part in parts)
         for (_, kind, message), part in zip(segments, parts_of(chat, segments))
     ]
     return Mask("".join([segment.text for segment in segments]), spans_of(segments, kept))

@@ -127,7 +127,8 @@ def test_every_function_is_anchored_and_in_order(template: str) -> None:
 
 
 UNANCHORED = {  # what the originals don't have: paths of errors, prompts that grow, and samples
-    "tools_block", "first_rewritten", "as_sampled", "path_of_function", "place_of_call_id", "place_of_chunk", "chunks_of",
+    "tools_block", "first_rewritten", "as_sampled",
+    "path_of_function", "place_of_call_id", "place_of_chunk", "chunks_of",
 }  # fmt: skip
 WITHOUT_OPTIONS_BLOCK = ("ministral3_reasoning", "domyn_small")
 

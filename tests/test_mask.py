@@ -67,3 +67,41 @@ def test_masks_of_every_choice(package: ModuleType, template: str, name: str) ->
             answers = {i for i in tools if which == "all" or max([t for t in turns if t < i], default=-1) in meant}
             assert mask.text == expected(template, name).text
             assert mask.spans == spans(runs, marks, {*meant, *answers}), (which, marks)
+
+
+@pytest.mark.parametrize(
+    ("turns", "words"),
+    [
+        ([2], r"^turns holds 2, but messages\[2\] is no message of the assistant$"),
+        ([1, 3], r"^turns holds 3, "),
+        ([-1], r"^turns holds -1, "),
+        ("first", r"^turns is 'first', but must be \"all\", \"last\" or indices of messages$"),
+    ],
+)
+def test_turns_that_are_none(package: ModuleType, turns: Any, words: str) -> None:
+    messages = [
+        {"role": "user", "content": "Q"},
+        {"role": "assistant", "content": "A"},
+        {"role": "user", "content": "P"},
+    ]
+    with pytest.raises(ValueError, match=words):
+        package.mask(package.Hy4(), messages, turns=turns)
+
+
+def test_tokens_at_the_borders(package: ModuleType) -> None:
+    mask = package.Mask("0123456789", [(2, 5), (7, 8)])
+    tokens = {
+        (2, 3): 1,
+        (4, 5): 1,
+        (2, 5): 1,
+        (7, 8): 1,
+        (1, 3): 0,
+        (4, 6): 0,
+        (2, 8): 0,
+        (5, 7): 0,
+        (0, 10): 0,
+        (3, 3): 0,
+    }
+    assert mask.token_mask(tokens) == list(tokens.values())
+    assert mask.token_mask([[2, 3], [0, 0]]) == [1, 0]
+    assert mask.token_mask([]) == package.Mask("", []).token_mask([]) == []
