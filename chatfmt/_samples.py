@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import namedtuple
+from itertools import takewhile
 
 from ._base import ChatFormat, Segment, _Tagging
 from ._conversation import Conversation, Prompt
@@ -51,13 +52,12 @@ class TrainingText(namedtuple("TrainingText", ("text", "spans", "messages", "fir
         reason: str
 
 
-class _Turn(namedtuple("_Turn", ("sample", "stands", "first_rewritten", "reason"))):
-    """A sample; whether the template shows the turn later as it was sampled; and how its prompt changed what stood."""
+class _Turn(namedtuple("_Turn", ("sample", "first_rewritten", "reason"))):
+    """A sample, and how its prompt changed the messages before it, up to and with the turn of the sample before."""
 
     __slots__ = ()
     if TYPE_CHECKING:
         sample: Sample
-        stands: bool
         first_rewritten: int
         reason: str
 
@@ -85,26 +85,18 @@ def training_texts(chat: ChatFormat, messages: JSON) -> list[TrainingText]:
     Raises what `samples` raises.
     """
     texts: list[TrainingText] = []
-    before: _Turn | None = None
     for turn in _turns(chat, messages):
         prompt, completion, message, _ = turn.sample
-        if before is None:
+        if not texts:
             texts.append(TrainingText("", [], [], 0, ""))
         elif not prompt.startswith(texts[-1].text):
-            texts.append(TrainingText("", [], [], *_why(before, turn)))
+            why = (turn.first_rewritten, turn.reason) if turn.reason else (texts[-1].messages[-1], WITHOUT_THINK_BLOCK)
+            texts.append(TrainingText("", [], [], *why))
         _, spans, turns, first_rewritten, reason = texts.pop()
         spans.append((len(prompt), len(prompt) + len(completion)))
         turns.append(message)
         texts.append(TrainingText(prompt + completion, spans, turns, first_rewritten, reason))
-        before = turn
     return texts
-
-
-def _why(before: _Turn, turn: _Turn) -> tuple[int, str]:
-    """The first message that stands otherwise in the prompt of a turn than in the sample before, and the reason."""
-    if before.stands or (turn.reason and turn.first_rewritten <= before.sample.message):
-        return turn.first_rewritten, turn.reason
-    return before.sample.message, WITHOUT_THINK_BLOCK
 
 
 def _turns(chat: ChatFormat, messages: JSON) -> Iterator[_Turn]:
@@ -120,11 +112,9 @@ def _turns(chat: ChatFormat, messages: JSON) -> Iterator[_Turn]:
             stood = conversation.extend(messages[done:i], add_generation_prompt=False)
             prompt = conversation.extend([], add_generation_prompt=True).text
         segments = [segment for segment in segments if segment.message is not None]
-        completion, stands = _completion(segments, prompt[len(stood.text) :])
+        completion = _completion(segments, prompt[len(stood.text) :])
         dropped = dropped_fields(messages[i], segments, fields_of(writer, messages, segments))
-        yield _Turn(
-            Sample(prompt, completion, i, dropped), stands and writer is chat, stood.first_rewritten, stood.reason
-        )
+        yield _Turn(Sample(prompt, completion, i, dropped), stood.first_rewritten, stood.reason)
         conversation.extend([messages[i]], add_generation_prompt=False)
         done = i + 1
 
@@ -136,13 +126,14 @@ def _written(chat: ChatFormat, messages: list[JSON], roles: list[JSON]) -> list[
     return segments
 
 
-def _completion(segments: list[Segment], generation_prompt: str) -> tuple[str, bool]:
-    """What a turn adds to its generation prompt, and whether it begins with it. Else its opener is left out instead."""
+def _completion(segments: list[Segment], generation_prompt: str) -> str:
+    """What a turn adds to its generation prompt; to its opener, where it does not begin with that prompt."""
     text = "".join([segment.text for segment in segments])
-    is_control = [segment.kind == "control" for segment in segments]
-    opener = len(segments) if all(is_control) else is_control.index(False)
-    closer = 0 if all(is_control) else is_control[::-1].index(False)
-    stands = text.startswith(generation_prompt)
-    start = len(generation_prompt) if stands else sum([len(segment.text) for segment in segments[:opener]])
-    end = len(text) - sum([len(segment.text) for segment in segments[len(segments) - closer :]])
-    return text[start:end], stands
+    opener, closer = _control(segments), _control(segments[::-1])
+    start = len(generation_prompt) if text.startswith(generation_prompt) else opener
+    return text[start : len(text) - closer]
+
+
+def _control(segments: list[Segment]) -> int:
+    """How many characters of the template's stand before what the model writes."""
+    return sum([len(segment.text) for segment in takewhile(lambda segment: segment.kind == "control", segments)])

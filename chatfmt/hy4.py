@@ -67,7 +67,12 @@ class Tokens:
         self.toolresponse_begin = f"<tool_response{suffix}>"
         self.toolresponse_end = f"</tool_response{suffix}>"
         self.reasoning_mode = f"<｜reasoning_mode{suffix}｜>"
-        self.all = tuple(vars(self).values())
+        self.all = (
+            *(self.hy_start, self.hy_middle, self.hy_end, self.think_begin, self.think_end),
+            *(self.toolcalls_begin, self.toolcalls_end, self.toolcall_begin, self.toolcall_end),
+            *(self.argkey_begin, self.argkey_end, self.argvalue_begin, self.argvalue_end),
+            *(self.toolresponse_begin, self.toolresponse_end, self.reasoning_mode),
+        )
         self.system = self.hy_start + "system" + self.hy_middle
         self.user = self.hy_start + "user" + self.hy_middle
         self.assistant = self.hy_start + "assistant" + self.hy_middle

@@ -244,6 +244,11 @@ def texts_hold_the_samples(template: str, case: Case, rng: random.Random) -> Non
         prompt = after.text[: after.spans[0][0]]
         assert not prompt.startswith(before.text)
         assert after.reason
+        if "think block" in after.reason:  # said of these alone, and not for want of another reason
+            option = case.get("options", {}).get("think_render_option", "interleaved")
+            assert template == "domyn_small" or (
+                template == "solar_open2" and option not in ("preserved", "interleaved")
+            )
         assert 0 <= after.first_rewritten < after.messages[0]
 
 
