@@ -28,7 +28,7 @@ SOLAR_OPEN2 = {
     solar_open2.TOOL_ARG_START: "key",
     solar_open2.TOOL_ARG_VALUE: "value",
     solar_open2.TOOL_RESPONSE_START: "content",
-    solar_open2.JSON_SCHEMA_HEAD: "schema",
+    solar_open2.JSON_SCHEMA_HEAD: "response_format",
 }
 MINISTRAL3_REASONING = {
     "[AVAILABLE_TOOLS]": "tools",
@@ -39,11 +39,8 @@ MINISTRAL3_REASONING = {
 }
 DOMYN_SMALL = {
     domyn_small.TOOL_INSTRUCTION_HEAD: "tools",
-    domyn_small.TOOL_INSTRUCTION_TAIL: "content",
     "<tool_call>\n": "call",
 }
-
-PARTS = {"schema": "response_format"}  # the part of a turn that has another name than what stands there
 
 
 class Field(namedtuple("Field", ("part", "path"))):
@@ -137,7 +134,7 @@ class _Reading:
         if kind == "content" or kind == "output":
             if self.state == "key":
                 self.key = text
-            return "tool_calls" if self.is_calling else PARTS.get(self.state, self.state)
+            return "tool_calls" if self.is_calling else self.state
         opened = self.opened.get(text)
         if opened is None:
             tokens = [token for token in self.opens if text.endswith(token)]
@@ -167,7 +164,7 @@ class _Reading:
         """The path of the segment at work. tools: the places of those that are still to come."""
         if self.state == "tools":
             return place("tools", *next(tools, ())) if self.message is None else "tools"
-        if self.state == "schema":
+        if self.state == "response_format":
             return "response_format.json_schema.schema"
         if self.message is None:
             return ""

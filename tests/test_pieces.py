@@ -51,6 +51,9 @@ def test_an_injected_token_is_cut_out_and_cut_in_two() -> None:
 
 
 def test_neighbouring_and_overlapping_tokens() -> None:
+    assert [found.start for found in injections(Hy4(token_suffix=""), [user("<<think><")])] == [
+        Hy4(token_suffix="").render([user("<<think><")]).index("<<") + 1
+    ]
     texts = [piece.text for piece in pieces(DomynSmall(), [user("<think></think><think<think>")]) if piece.is_literal]
     assert texts == ["<", "think><", "/think>", "<", "think>"]
 
@@ -144,7 +147,11 @@ def test_tokens_that_only_neighbours_make_together() -> None:
         Piece("|pad", True),
         Piece("<|im:end|>\n", False),
     ]
+    chunks = [{"type": "text", "text": text} for text in ("a[", "IN", "ST]")]
+    literal = [piece.text for piece in pieces(Ministral3Reasoning(), [user(chunks)]) if piece.is_literal]
+    assert literal == ["[", "INST]"]
     # the template's half comes first
+    assert injections(chat, [user("y")], special_tokens=["<|im:content|>x"]) == []
     (before,) = injections(chat, [user("x>>")], special_tokens=["<|im:content|>x"])
     assert before.path == "messages[0].content"
     assert [piece.text for piece in pieces(chat, [user("x>>")], special_tokens=["content|>x"]) if piece.is_literal] == [
