@@ -1,10 +1,11 @@
-"""The command line: `python -m chatfmt render TEMPLATE FILE` and `python -m chatfmt list`."""
+"""The command line: `python -m chatfmt render TEMPLATE FILE`, `view TEMPLATE FILE` and `list`."""
 
 from __future__ import annotations
 
 import argparse
 import datetime
 import difflib
+import functools
 import inspect
 import json
 import os
@@ -14,8 +15,10 @@ from . import TEMPLATES, ChatFormat, ChatFormatError, Segment, __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
+    from collections.abc import Callable, Sequence
+    from typing import Any, TypeVar
+
+    Made = TypeVar("Made")
 
 KEYS = ("messages", "tools", "add_generation_prompt", "options")
 COLOURS = {"control": "36", "content": "0", "output": "32", "output_control": "1;35"}  # cyan, plain, green, magenta
@@ -54,23 +57,32 @@ def discard_output() -> None:
 def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog=f"python -m {__package__}", description="Chat templates in plain Python.")
     parser.add_argument("--version", action="version", version=f"chatfmt {__version__}")
-    commands = parser.add_subparsers(title="commands", metavar="render | list", required=True)
+    commands = parser.add_subparsers(title="commands", metavar="render | view | list", required=True)
     render = commands.add_parser("render", help="write the prompt of a conversation to standard output")
-    render.add_argument("template", choices=list(TEMPLATES))
-    render.add_argument("file", help="JSON: a list of messages, or an object with messages and, as needed, tools, "
-                        "add_generation_prompt and options; - is standard input")  # fmt: skip
-    render.add_argument("--option", action="append", default=[], metavar="NAME=JSON", type=option,
-                        help="an option of the template, over that of the file; see list")  # fmt: skip
-    render.add_argument("--generation-prompt", action=argparse.BooleanOptionalAction, dest="add_generation_prompt",
-                        help="whether to open the assistant's turn, over what the file says")  # fmt: skip
+    add_conversation_arguments(render, run_render)
     form = render.add_mutually_exclusive_group()
     form.add_argument("--segments", action="store_true", help="one JSON object a line: text, kind and message")
     form.add_argument("--show", action="store_true",
                       help="for reading: invisible characters escaped; on a terminal, in colours")  # fmt: skip
-    render.set_defaults(run=run_render, parser=render)
+    view = commands.add_parser("view", help="write a page of HTML that shows the prompt, and who wrote what of it")
+    add_conversation_arguments(view, run_view)
+    view.add_argument("-o", metavar="FILE", dest="output", default="-",
+                      help="where to write the page; standard output if left out, or if it is -")  # fmt: skip
     listing = commands.add_parser("list", help="name the templates, their models, options and defaults")
     listing.set_defaults(run=run_list)
     return parser
+
+
+def add_conversation_arguments(command: argparse.ArgumentParser, run: Callable[[argparse.Namespace], int]) -> None:
+    """The arguments of a command that renders a conversation."""
+    command.add_argument("template", choices=list(TEMPLATES))
+    command.add_argument("file", help="JSON: a list of messages, or an object with messages and, as needed, tools, "
+                        "add_generation_prompt and options; - is standard input")  # fmt: skip
+    command.add_argument("--option", action="append", default=[], metavar="NAME=JSON", type=option,
+                        help="an option of the template, over that of the file; see list")  # fmt: skip
+    command.add_argument("--generation-prompt", action=argparse.BooleanOptionalAction, dest="add_generation_prompt",
+                        help="whether to open the assistant's turn, over what the file says")  # fmt: skip
+    command.set_defaults(run=run, parser=command)
 
 
 def option(argument: str) -> tuple[str, Any]:
@@ -89,7 +101,41 @@ def option(argument: str) -> tuple[str, Any]:
 
 
 def run_render(args: argparse.Namespace) -> int:
-    file = "standard input" if args.file == "-" else args.file or "''"
+    segments = made(args, ChatFormat.segments)
+    if args.segments:
+        lines = [json.dumps(segment._asdict()) + "\n" for segment in segments]
+        write("".join(lines).encode("ascii"))
+    elif args.show:
+        write(show(segments, sys.stdout is not None and sys.stdout.isatty()).encode("utf-8"))
+    else:
+        write(b"".join([encoded(segment, name_of(args.file)) for segment in segments]))
+    return 0
+
+
+def run_view(args: argparse.Namespace) -> int:
+    from ._view import page
+
+    title = os.path.basename(name_of(args.file))
+    data = made(args, functools.partial(page, title=title)).encode("utf-8")
+    if args.output == "-":
+        write(data)
+        return 0
+    try:
+        with open(args.output, "wb") as stream:
+            stream.write(data)
+    except OSError as error:
+        raise BadInputError(f"{name_of(args.output)} cannot be written: {error.strerror}") from None
+    return 0
+
+
+def name_of(path: str) -> str:
+    """A file, for a reader."""
+    return "standard input" if path == "-" else path or "''"
+
+
+def made(args: argparse.Namespace, make: Callable[..., Made]) -> Made:
+    """What `make` makes of the object that renders, the messages and, if it is given, add_generation_prompt."""
+    file = name_of(args.file)
     template = TEMPLATES[args.template]
     given = dict(args.option)
     known = options_of(template)
@@ -108,20 +154,12 @@ def run_render(args: argparse.Namespace) -> int:
     except TypeError as error:  # options that are no variables of the template have a type
         raise BadInputError(f"{'--option' if str(error).split()[0] in given else file}: {error}") from None
     try:
-        segments = chat.segments(conversation["messages"], **keywords)
+        return make(chat, conversation["messages"], **keywords)
     except ChatFormatError as error:
         path = error.path or ""
         source = "--option" if path.partition("[")[0].partition(".")[0] in given else file
         where = f"{path}: " if path and not str(error).startswith(path) else ""
         raise BadInputError(f"{source}: {where}{error}") from None
-    if args.segments:
-        lines = [json.dumps(segment._asdict()) + "\n" for segment in segments]
-        write("".join(lines).encode("ascii"))
-    elif args.show:
-        write(show(segments, sys.stdout is not None and sys.stdout.isatty()).encode("utf-8"))
-    else:
-        write(b"".join([encoded(segment, file) for segment in segments]))
-    return 0
 
 
 def run_list(args: argparse.Namespace) -> int:

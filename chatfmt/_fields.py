@@ -76,14 +76,24 @@ def fields_of(chat: ChatFormat, messages: JSON, segments: list[Segment]) -> list
 
 def dropped_fields(message: dict[str, JSON], segments: list[Segment], fields: list[Field]) -> tuple[str, ...]:
     """The keys of an assistant's message whose text its turn does not show. segments, fields: those of the turn."""
-    shown_texts = {(fields[n].part, segment.text) for n, segment in enumerate(segments)}
+    texts = {(fields[n].part, segment.text) for n, segment in enumerate(segments)}
+    parts = {field.part for field in fields}
     dropped = []
     for key in ("reasoning", "reasoning_content", "thinking", "content"):
-        text = message.get(key)
-        part = "content" if key == "content" else "reasoning"
-        if text and isinstance(text, str) and (part, text) not in shown_texts:
+        part, value = "content" if key == "content" else "reasoning", message.get(key)
+        is_shown = (part, value) in texts if isinstance(value, str) else not parts.isdisjoint({part, "reasoning"})
+        if says_something(value) and not is_shown:
             dropped.append(key)
     return tuple(dropped)
+
+
+def says_something(value: JSON) -> bool:
+    """Whether there is a text in a content or a reasoning: of parts, that of one of them; of other values, always."""
+    if isinstance(value, (list, tuple)):
+        return any(map(says_something, value))
+    if isinstance(value, dict):
+        return any(says_something(value.get(key)) for key in ("text", "thinking"))
+    return bool(value)
 
 
 def introductions(chat: ChatFormat) -> tuple[dict[str, str], str]:

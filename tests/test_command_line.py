@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cases import GOLDEN, TEMPLATES, expected, names
+from cases import GOLDEN, TEMPLATES, expected, load, names
 
 import chatfmt
 from chatfmt.__main__ import show
+from chatfmt._view import page
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = sorted(file.name[: -len(".input.json")] for file in (GOLDEN / "conversations").glob("*.input.json"))
@@ -105,6 +106,66 @@ def test_show_on_a_terminal_gives_each_kind_its_colour() -> None:
     assert "\x1b[32m\\x1b[0mx\x1b[0m\x1b[1;35m<｜hy_end:opensource｜>\x1b[0m" in shown
 
 
+def test_view_writes_the_page_of_the_prompt(tmp_path: Path) -> None:
+    name = "one_tool_call"
+    conversation = load("hy4", name)
+    html = page(chatfmt.Hy4(tools=conversation["tools"]), conversation["messages"], title=f"{name}.input.json",
+                add_generation_prompt=conversation["add_generation_prompt"]).encode()  # fmt: skip
+    source = str(GOLDEN / "conversations" / f"{name}.input.json")
+    assert run("view", "hy4", source).stdout == html
+    assert run("view", "hy4", source, "-o", "-").stdout == html
+    result = run("view", "hy4", source, "-o", str(tmp_path / "page.html"))
+    assert (result.returncode, result.stdout, result.stderr) == (0, b"", b"")
+    assert (tmp_path / "page.html").read_bytes() == html
+
+
+def test_view_takes_the_options_of_render() -> None:
+    conversation = {"messages": HI, "options": {"reasoning_effort": "high"}, "add_generation_prompt": False}
+    arguments = ["--generation-prompt", "--option", 'reasoning_effort="no_think"']
+    found = run("view", "hy4", "-", *arguments, stdin=json.dumps(conversation).encode())
+    no_think = chatfmt.Hy4(reasoning_effort="no_think")
+    assert found.stdout.decode() == page(no_think, HI, title="standard input", add_generation_prompt=True)
+    arguments = ["--option", "provider_system_prompt=true", "--option", 'now="2031-05-06"']
+    found = run("view", "solar_open2", "-", *arguments, stdin=json.dumps(HI).encode())
+    assert "The current date is 2031-05-06." in found.stdout.decode()
+
+
+def test_view_shows_what_utf8_cannot_hold() -> None:
+    assert "\\ud800" in run("view", "hy4", "-", stdin=b'[{"role": "user", "content": "\\ud800"}]').stdout.decode()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="names of files that Windows does not allow")
+def test_view_takes_any_name_of_a_file(tmp_path: Path) -> None:
+    name = os.fsencode(tmp_path) + b"/<script>\xff.json"
+    Path(os.fsdecode(name)).write_text(json.dumps(HI), encoding="utf-8")
+    result = subprocess.run([sys.executable, "-m", "chatfmt", "view", "hy4", name], cwd=ROOT, capture_output=True)
+    assert r"<h1>&lt;script&gt;\udcff.json</h1>" in result.stdout.decode("utf-8")
+
+
+def test_view_complains_as_render_does(tmp_path: Path) -> None:
+    output = tmp_path / "page.html"
+    for data in (
+        b"{",
+        b'[{"role": "assistant", "tool_calls": 5}]',
+        b'{"messages": [], "options": {"x": 1}}',
+        b'{"messages": 5}',
+    ):
+        words = complaint(run("view", "hy4", "-", "-o", str(output), stdin=data))
+        assert words == complaint(run("render", "hy4", "-", stdin=data))
+    assert not output.exists()
+    words = complaint(run("view", "hy4", "-", "--option", "reasoning_effort=5", stdin=b"[]"))
+    assert words == "--option: reasoning_effort is a number, but must be a string"
+    words = complaint(run("view", "hy4", "-", "-o", str(tmp_path / "no" / "page.html"), stdin=b"[]"))
+    assert words == f"{tmp_path / 'no' / 'page.html'} cannot be written: No such file or directory"
+    assert complaint(run("view", "hy4", "-", "-o", "", stdin=b"[]")).startswith("'' cannot be written: ")
+
+
+def test_the_page_is_loaded_by_view_alone() -> None:
+    code = "import sys; import chatfmt.__main__; print('chatfmt._view' in sys.modules)"
+    result = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert result.stdout == "False\n"
+
+
 def test_version() -> None:
     assert run("--version").stdout.decode() == f"chatfmt {chatfmt.__version__}\n"
 
@@ -169,6 +230,9 @@ def test_missing_file() -> None:
         ["render", "hy4", "-", "--show", "--segments"],
         ["render", "hy4", "-", "--unknown"],
         ["list", "x"],
+        ["view", "hy4"],
+        ["view", "hy4", "-", "--option", "x=1"],
+        ["view", "hy4", "-", "--show"],
     ],
 )
 def test_wrong_usage_exits_with_2(arguments: list[str]) -> None:
@@ -214,7 +278,9 @@ sys.exit(main(["render", "hy4", "-"]))
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
-@pytest.mark.parametrize("arguments", [("list",), ("render", "hy4", "-"), ("render", "hy4", "-", "--show")])
+@pytest.mark.parametrize(
+    "arguments", [("list",), ("render", "hy4", "-"), ("render", "hy4", "-", "--show"), ("view", "hy4", "-")]
+)
 def test_output_that_cannot_be_written_is_one_line(arguments: tuple[str, ...]) -> None:
     command = [sys.executable, "-m", "chatfmt", *arguments]
     with open("/dev/full", "wb") as full:
@@ -222,6 +288,12 @@ def test_output_that_cannot_be_written_is_one_line(arguments: tuple[str, ...]) -
     assert result.returncode == 1
     assert result.stderr.startswith(b"chatfmt: standard output cannot be written: ")
     assert result.stderr.count(b"\n") == 1
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+def test_a_page_that_cannot_be_written_is_one_line() -> None:
+    words = complaint(run("view", "hy4", "-", "-o", "/dev/full", stdin=b"[]"))
+    assert words.startswith("/dev/full cannot be written: ")
 
 
 @pytest.mark.skipif(os.name == "nt", reason="the shell of POSIX")

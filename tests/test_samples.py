@@ -81,9 +81,7 @@ def test_solar_splits_at_a_late_system_message_and_where_think_tags_are_hidden()
 def test_solar_refuses_reasoning_behind_a_closed_think_block() -> None:
     messages = [user("Q"), answer("A"), user("P"), answer("B", reasoning_content="R")]
     chat = SolarOpen2(reasoning_effort="low")
-    with pytest.raises(
-        InputError, match=r"^messages\[3\]\.reasoning_content holds reasoning, but"
-    ):
+    with pytest.raises(InputError, match=r"^messages\[3\]\.reasoning_content holds reasoning, but"):
         list(samples(chat, messages))
     del messages[3]["reasoning_content"]
     assert completions(samples(chat, messages)) == ["A<|im:end|>", "B<|im:end|>"]
@@ -179,3 +177,22 @@ def test_the_date_of_the_provider_prompt_is_one_for_all_samples() -> None:
     messages = [user("Q"), answer("A"), user("P"), answer("B")]
     one, two = samples(SolarOpen2(provider_system_prompt=True), messages)
     assert two.prompt.startswith(one.prompt)
+
+
+def test_what_a_template_drops_is_named() -> None:
+    def dropped(chat: Any, **turn: Any) -> tuple[str, ...]:
+        (sample,) = samples(chat, [user("Q"), {"role": "assistant", "content": "", **turn}])
+        return tuple(sample.dropped)
+
+    parts = [{"type": "text", "text": "T"}]
+    thought = [{"type": "thinking", "thinking": "R"}]
+    assert dropped(DomynSmall(), content=parts, tool_calls=[CALL]) == ("content",)
+    assert dropped(DomynSmall(), content=[{"type": "text", "text": ""}], tool_calls=[CALL]) == ()
+    assert dropped(DomynSmall(), content="T", reasoning_content="R") == ("reasoning_content",)
+    assert dropped(Ministral3Reasoning(), content=[*thought, *parts], thinking="S") == ("thinking",)
+    assert dropped(Ministral3Reasoning(), content=thought) == ()
+    assert dropped(Hy4(), reasoning=5) == ("reasoning",)
+    assert dropped(Hy4(), reasoning="R", reasoning_content="S") == ("reasoning_content",)
+    assert dropped(Hy4(), content=parts) == ()
+    assert dropped(SolarOpen2(), reasoning="", reasoning_content="S") == ("reasoning_content",)
+    assert dropped(SolarOpen2(), content=parts, reasoning="R") == ()
