@@ -367,9 +367,10 @@ class _View:
             for (token, _, path, start, _), mark in zip(self.found, self.mark_of)
         ]
         missing = [
-            f'<a href="#m{i}">messages[{i}].{key}</a>, {_count(length, "character")}'
+            f'<a href="#m{i}">messages[{i}].{key}</a>'
+            + (f", {_count(len(value), 'character')}" if isinstance(value, str) else "")
             for i, keys in self.missing.items()
-            for key, length in keys
+            for key, value in keys
         ]
         lost = [f"messages[{i}] ({_label(self.roles[i])})" for i in sorted(unseen)]
         return (
@@ -457,8 +458,8 @@ def _look(kind: str, part: str, role: JSON) -> str:
 
 def _missing(
     messages: JSON, roles: list[JSON], segments: list[Segment], fields: list[Field]
-) -> dict[int, list[tuple[str, int]]]:
-    """By message of the assistant, the keys whose text its turn does not show, and how long the texts are."""
+) -> dict[int, list[tuple[str, JSON]]]:
+    """By message of the assistant, the keys whose text its turn does not show, and what stands there."""
     turns: dict[int, list[int]] = {i: [] for i, role in enumerate(roles) if role == "assistant"}
     for n, segment in enumerate(segments):
         if segment.message in turns:
@@ -467,7 +468,7 @@ def _missing(
     for i, turn in turns.items():
         keys = dropped_fields(messages[i], [segments[n] for n in turn], [fields[n] for n in turn])
         if keys:
-            found[i] = [(key, len(messages[i][key])) for key in keys]
+            found[i] = [(key, messages[i][key]) for key in keys]
     return found
 
 

@@ -24,9 +24,9 @@ if not differential.REAL.exists():
 
 @functools.cache
 def real(template: str) -> list[Case]:
-    """Every second real conversation that the template renders, in the first form of it that does."""
+    """Every fourth real conversation that the template renders, in the first form of it that does."""
     found = []
-    for index in range(0, len(differential.real()), 2):
+    for index in range(0, len(differential.real()), 4):
         forms = [differential.real_case(template, level, 3 * index) for level in differential.REAL_LEVELS]
         found += [case for case in forms if rendered(chatfmt, template, case).kind == "text"][:1]
     return found
@@ -39,7 +39,7 @@ def trained(template: str, is_special: bool = True) -> Any:
     tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = tokenizers.decoders.ByteLevel()
     alphabet = tokenizers.pre_tokenizers.ByteLevel.alphabet()
-    trainer = tokenizers.trainers.BpeTrainer(vocab_size=3000, initial_alphabet=alphabet, show_progress=False)
+    trainer = tokenizers.trainers.BpeTrainer(vocab_size=1500, initial_alphabet=alphabet, show_progress=False)
     tokenizer.train_from_iterator((str(case["messages"]) for case in real(template)[:60]), trainer)
     tokens = chatfmt.TEMPLATES[template].control_tokens
     added = [tokenizers.AddedToken(token, special=is_special, normalized=False) for token in tokens]
@@ -72,7 +72,7 @@ def test_pieces_decode_to_the_prompt(template: str) -> None:
     """Encoded as told, the pieces of a real conversation decode to its prompt; without an injection they are the ids
     of plain encoding."""
     tokenizer, plain = trained(template), 0
-    assert len(real(template)) > 80
+    assert len(real(template)) > 40
     for case in real(template):
         format = chat(chatfmt, template, case)
         prompt = format.render(case["messages"], **keywords(case))
@@ -81,7 +81,7 @@ def test_pieces_decode_to_the_prompt(template: str) -> None:
         if not chatfmt.injections(format, case["messages"], **keywords(case)):
             assert ids == tokenizer.encode(prompt, add_special_tokens=False).ids
             plain += 1
-    assert plain > 80
+    assert plain > 40
 
 
 @pytest.mark.parametrize("is_special", [True, False], ids=["special", "added"])
@@ -92,7 +92,7 @@ def test_an_injected_token_never_becomes_a_control_id(template: str, is_special:
     tokenizer = trained(template, is_special)
     tokens = itertools.cycle(chatfmt.TEMPLATES[template].control_tokens)
     injected = 0
-    for case in [case for case in real(template) if not found_in(template, case)][:25]:
+    for case in [case for case in real(template) if not found_in(template, case)]:
         before = control_ids(tokenizer, template, encoded(tokenizer, pieces_of(template, case)))
         for i, message in enumerate(case["messages"][:6]):
             if isinstance(message.get("content"), str) and message["content"]:
@@ -105,7 +105,7 @@ def test_an_injected_token_never_becomes_a_control_id(template: str, is_special:
                     assert found_in(template, changed)
                     assert control_ids(tokenizer, template, encoded(tokenizer, pieces)) == before
                     injected += 1
-    assert injected > 60
+    assert injected > 30
 
 
 def pieces_of(template: str, case: Case) -> list[chatfmt.Piece]:
