@@ -14,13 +14,27 @@ TEMPLATES = {format.name: format for format in (SolarOpen2, Hy4, Ministral3Reaso
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from ._check import Finding, check
+    from ._detect import detect, explain
+    from ._facts import FACTS, Fact, Facts, Option
     from ._mask import Mask, mask
+    from ._openai import from_openai, tools_from_openai
     from ._pieces import Injection, Piece, injections, pieces
     from ._samples import Sample, TrainingText, samples, training_texts
 
 _MODULES = {  # what rendering does not need is imported when it is first asked for
+    "Finding": "_check",
+    "check": "_check",
+    "detect": "_detect",
+    "explain": "_detect",
+    "FACTS": "_facts",
+    "Fact": "_facts",
+    "Facts": "_facts",
+    "Option": "_facts",
     "Mask": "_mask",
     "mask": "_mask",
+    "from_openai": "_openai",
+    "tools_from_openai": "_openai",
     "Injection": "_pieces",
     "Piece": "_pieces",
     "injections": "_pieces",
@@ -32,16 +46,21 @@ _MODULES = {  # what rendering does not need is imported when it is first asked 
 }
 
 __all__ = [
+    "FACTS",
     "TEMPLATES",
     "ChatFormat",
     "ChatFormatError",
     "Conversation",
     "DomynSmall",
+    "Fact",
+    "Facts",
+    "Finding",
     "Hy4",
     "Injection",
     "InputError",
     "Mask",
     "Ministral3Reasoning",
+    "Option",
     "Piece",
     "Prompt",
     "Sample",
@@ -49,10 +68,15 @@ __all__ = [
     "SolarOpen2",
     "TemplateError",
     "TrainingText",
+    "check",
+    "detect",
+    "explain",
+    "from_openai",
     "injections",
     "mask",
     "pieces",
     "samples",
+    "tools_from_openai",
     "training_texts",
 ]
 

@@ -6,12 +6,13 @@ import argparse
 import datetime
 import difflib
 import functools
-import inspect
 import json
 import os
+import pathlib
 import sys
 
-from . import TEMPLATES, ChatFormat, ChatFormatError, Segment, __version__
+from . import TEMPLATES, ChatFormat, ChatFormatError, InputError, Segment, __version__
+from ._facts import FACTS, list_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def discard_output() -> None:
 def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog=f"python -m {__package__}", description="Chat templates in plain Python.")
     parser.add_argument("--version", action="version", version=f"chatfmt {__version__}")
-    commands = parser.add_subparsers(title="commands", metavar="render | view | list", required=True)
+    commands = parser.add_subparsers(title="commands", metavar="render | view | check | detect | list", required=True)
     render = commands.add_parser("render", help="write the prompt of a conversation to standard output")
     add_conversation_arguments(render, run_render)
     form = render.add_mutually_exclusive_group()
@@ -68,7 +69,15 @@ def build_parser() -> argparse.ArgumentParser:
     add_conversation_arguments(view, run_view)
     view.add_argument("-o", metavar="FILE", dest="output", default="-",
                       help="where to write the page; standard output if left out, or if it is -")  # fmt: skip
-    listing = commands.add_parser("list", help="name the templates, their models, options and defaults")
+    checking = commands.add_parser("check", help="name what the prompt shows wrong; exit with 1 if that is an error")
+    add_conversation_arguments(checking, run_check)
+    checking.add_argument("--json", action="store_true", help="one JSON object a line: path, code, sentence, severity")
+    detecting = commands.add_parser(
+        "detect", help="say which template a file or a model's folder holds, or what differs"
+    )
+    detecting.add_argument("path", help="chat_template.jinja, tokenizer_config.json, or a folder with one of them")
+    detecting.set_defaults(run=run_detect)
+    listing = commands.add_parser("list", help="name the templates, their models, options, defaults and tokens")
     listing.set_defaults(run=run_list)
     return parser
 
@@ -78,6 +87,9 @@ def add_conversation_arguments(command: argparse.ArgumentParser, run: Callable[[
     command.add_argument("template", choices=list(TEMPLATES))
     command.add_argument("file", help="JSON: a list of messages, or an object with messages and, as needed, tools, "
                         "add_generation_prompt and options; - is standard input")  # fmt: skip
+    command.add_argument("--from", choices=["openai"], dest="source",
+                         help="openai: the file is a request of OpenAI's API, or its messages, to be normalized; its "
+                         "tools, reasoning_effort and chat_template_kwargs count")  # fmt: skip
     command.add_argument("--option", action="append", default=[], metavar="NAME=JSON", type=option,
                         help="an option of the template, over that of the file; see list")  # fmt: skip
     command.add_argument("--generation-prompt", action=argparse.BooleanOptionalAction, dest="add_generation_prompt",
@@ -142,7 +154,8 @@ def made(args: argparse.Namespace, make: Callable[..., Made]) -> Made:
     for name in given:
         if name not in known:
             args.parser.error(f"{args.template} has no option {name}; its options are {', '.join(known)}")
-    conversation = read_conversation(args.file, file, template)
+    read = read_request if args.source else read_conversation
+    conversation = read(args.file, file, template)
     keywords = {}
     if args.add_generation_prompt is not None:
         keywords["add_generation_prompt"] = args.add_generation_prompt
@@ -162,26 +175,91 @@ def made(args: argparse.Namespace, make: Callable[..., Made]) -> Made:
         raise BadInputError(f"{source}: {where}{error}") from None
 
 
+def run_check(args: argparse.Namespace) -> int:
+    from ._check import check
+
+    findings = made(args, check)
+    if args.json:
+        lines = [json.dumps(finding._asdict()) for finding in findings]
+    else:
+        lines = [visible(f"{found.severity}: {found.sentence} ({found.code})", keep=" ") for found in findings]
+    write("".join([line + "\n" for line in lines]).encode("utf-8"))
+    return int(any(finding.severity == "error" for finding in findings))
+
+
+def run_detect(args: argparse.Namespace) -> int:
+    from ._detect import detect, explain
+
+    path = pathlib.Path(args.path)  # no string, which could be a template's text
+    try:
+        write((explain(path) + "\n").encode("utf-8"))
+        return int(detect(path) is None)
+    except (OSError, ValueError) as error:
+        raise BadInputError(str(error)) from None
+
+
 def run_list(args: argparse.Namespace) -> int:
-    lines = []
-    for name, template in TEMPLATES.items():
-        lines.append(f"{name}  {template.model}\n")
-        lines += [f"    {key} = {default}\n" for key, default in options_of(template).items()]
-        default = template.default_generation_prompt
-        lines.append(f"    add_generation_prompt = {'(no effect)' if default is None else json.dumps(default)}\n")
+    lines = [line + "\n" for facts in FACTS.values() for line in list_lines(facts)]
     write("".join(lines).encode("utf-8"))
     return 0
 
 
-def options_of(template: type[ChatFormat]) -> dict[str, str]:
-    """The options of a template and their defaults as JSON."""
-    special = {"preserved_thinking": "(true with tools, else false)", "now": '(today; a date such as "2026-02-14")'}
-    parameters = list(inspect.signature(template.__init__).parameters.values())[1:]
-    return {p.name: special.get(p.name) or json.dumps(p.default) for p in parameters}
+def options_of(template: type[ChatFormat]) -> list[str]:
+    """The names of a template's options."""
+    return [option.name for option in FACTS[template.name].options]
 
 
 def read_conversation(path: str, file: str, template: type[ChatFormat]) -> dict[str, Any]:
     """The object in a file, or one made around the list of messages in it."""
+    conversation = read_json(path, file)
+    for key in conversation:
+        meant = difflib.get_close_matches(key, KEYS, cutoff=0.8)
+        if meant and key not in KEYS:
+            raise BadInputError(f"{file}: the key {key} is unknown, and looks like {meant[0]}")
+    check_options(conversation.get("options", {}), "options", file, template)
+    for name in options_of(template):
+        if name in conversation and name != "tools":
+            raise BadInputError(f"{file}: {name} is an option, and must be under the key options")
+    return conversation
+
+
+def read_request(path: str, file: str, template: type[ChatFormat]) -> dict[str, Any]:
+    """What a request of OpenAI's API comes to: messages and tools that the template reads, and its options."""
+    from ._openai import from_openai, tools_from_openai
+
+    request = read_json(path, file)
+    options = {}
+    effort, efforts = request.get("reasoning_effort"), FACTS[template.name].efforts.value
+    if effort is not None:
+        if effort not in list(efforts) or efforts[effort] is None:
+            known = ", ".join([level for level, found in efforts.items() if found is not None])
+            raise BadInputError(f"{file}: reasoning_effort must be one of {known} for {template.name}")
+        options.update(efforts[effort])
+    response_format = request.get("response_format")
+    if response_format not in (None, {"type": "text"}) and "response_format" in options_of(template):
+        options["response_format"] = response_format
+    more = {} if request.get("chat_template_kwargs") is None else request["chat_template_kwargs"]
+    check_options(more, "chat_template_kwargs", file, template)
+    try:
+        messages = from_openai(template, request["messages"])
+        tools = tools_from_openai(template, request.get("tools"))
+    except InputError as error:
+        raise BadInputError(f"{file}: {error}") from None
+    given = {key: request[key] for key in ("add_generation_prompt",) if key in request}
+    return {"messages": messages, "tools": tools, "options": {**options, **more}, **given}
+
+
+def check_options(options: Any, key: str, file: str, template: type[ChatFormat]) -> None:
+    if not isinstance(options, dict):
+        raise BadInputError(f"{file}: {key} must be an object")
+    known = options_of(template)
+    for name in options:
+        if name not in known:
+            raise BadInputError(f"{file}: {key}.{name} is unknown, but must be one of {', '.join(known)}")
+
+
+def read_json(path: str, file: str) -> dict[str, Any]:
+    """The object with messages that a file holds; a list is its messages."""
     try:
         if path == "-":
             if sys.stdin is None:
@@ -190,7 +268,7 @@ def read_conversation(path: str, file: str, template: type[ChatFormat]) -> dict[
         else:
             with open(path, "rb") as stream:
                 data = stream.read()
-        conversation = json.loads(data)
+        found = json.loads(data)
     except OSError as error:
         raise BadInputError(f"{file} cannot be read: {error.strerror}") from None
     except RecursionError:
@@ -199,25 +277,11 @@ def read_conversation(path: str, file: str, template: type[ChatFormat]) -> dict[
         raise BadInputError(f"{file} is not JSON: {error}") from None
     except ValueError:
         raise BadInputError(f"{file} holds an integer of too many digits") from None
-    if isinstance(conversation, list):
-        conversation = {"messages": conversation}
-    if not isinstance(conversation, dict) or "messages" not in conversation:
+    if isinstance(found, list):
+        found = {"messages": found}
+    if not isinstance(found, dict) or "messages" not in found:
         raise BadInputError(f"{file} holds no messages, but must be a list of them or an object with the key messages")
-    for key in conversation:
-        meant = difflib.get_close_matches(key, KEYS, cutoff=0.8)
-        if meant and key not in KEYS:
-            raise BadInputError(f"{file}: the key {key} is unknown, and looks like {meant[0]}")
-    options = conversation.get("options", {})
-    if not isinstance(options, dict):
-        raise BadInputError(f"{file}: options must be an object")
-    known = options_of(template)
-    for name in options:
-        if name not in known:
-            raise BadInputError(f"{file}: options.{name} is unknown, but must be one of {', '.join(known)}")
-    for name in known:
-        if name in conversation and name != "tools":
-            raise BadInputError(f"{file}: {name} is an option, and must be under the key options")
-    return conversation
+    return found
 
 
 def with_date(options: dict[str, Any]) -> dict[str, Any]:

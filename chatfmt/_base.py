@@ -174,10 +174,10 @@ class ChatFormat:
         """
         raise NotImplementedError
 
-    def as_sampled(self, message: dict[str, JSON], i: int) -> ChatFormat:
-        """The object that writes messages[i], the last one and an assistant's, as the model wrote it.
+    def as_sampled(self, messages: list[JSON], roles: list[JSON], i: int) -> ChatFormat:
+        """The object that writes messages[i], an assistant's, as the model wrote it behind the messages before.
 
         Another one than this only where an option changes how the turns that stand are shown. Raises InputError where
-        an option says that the model cannot have written such a message.
+        the generation prompt says that the model cannot have written such a message.
         """
         return self

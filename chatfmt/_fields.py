@@ -42,6 +42,8 @@ DOMYN_SMALL = {
     "<tool_call>\n": "call",
 }
 
+UNREAD = ("function_call", "refusal", "audio", "reasoning_details", "thinking_blocks")  # what no template reads
+
 
 class Field(namedtuple("Field", ("part", "path"))):
     """part: of an assistant's turn "reasoning", "content", "tool_calls" or "end", each with the control tokens that the
@@ -84,7 +86,7 @@ def dropped_fields(message: dict[str, JSON], segments: list[Segment], fields: li
         is_shown = (part, value) in texts if isinstance(value, str) else not parts.isdisjoint({part, "reasoning"})
         if says_something(value) and not is_shown:
             dropped.append(key)
-    return tuple(dropped)
+    return tuple(dropped + [key for key in UNREAD if message.get(key)])
 
 
 def says_something(value: JSON) -> bool:
@@ -104,7 +106,8 @@ def introductions(chat: ChatFormat) -> tuple[dict[str, str], str]:
         return MINISTRAL3_REASONING, shown(chat.eos_token)
     if isinstance(chat, domyn_small.DomynSmall):
         return DOMYN_SMALL, ""
-    assert isinstance(chat, Hy4)
+    if not isinstance(chat, Hy4):
+        raise TypeError(f"chat must be an object of one of the four classes of this package, not {type(chat)}")
     t = chat.tokens
     return {
         t.hy_start: "role",

@@ -73,7 +73,7 @@ def mask(
     roles = roles_of(messages)
     trained = chosen_turns(turns, roles)
     if tool_responses:
-        trained |= responses_after(trained, roles, turns == "all")
+        trained |= responses_after(trained, roles, isinstance(turns, str) and turns == "all")
     parts = {"content", "end"} | ({"reasoning"} if reasoning else set()) | ({"tool_calls"} if tool_calls else set())
     kept = [
         message in trained and (kind == "content" or part in parts)
@@ -84,16 +84,15 @@ def mask(
 
 def chosen_turns(turns: Turns, roles: list[JSON]) -> set[int]:
     """The indices of the assistant's messages that are meant."""
-    if turns == "all":
-        return {i for i, role in enumerate(roles) if role == "assistant"}
-    if turns == "last":
-        return {last_index(roles, "assistant")} - {-1}
+    every = {i for i, role in enumerate(roles) if role == "assistant"}
     if isinstance(turns, str):
-        raise ValueError(f'turns is {turns!r}, but must be "all", "last" or indices of messages')
-    for i in turns:
-        if not 0 <= i < len(roles) or roles[i] != "assistant":
-            raise ValueError(f"turns holds {i}, but messages[{i}] is no message of the assistant")
-    return set(turns)
+        if turns not in ("all", "last"):
+            raise ValueError(f'turns is {turns!r}, but must be "all", "last" or indices of messages')
+        return every if turns == "all" else {last_index(roles, "assistant")} - {-1}
+    chosen = set(turns)
+    for i in chosen - every:
+        raise ValueError(f"turns holds {i}, but messages[{i}] is no message of the assistant")
+    return chosen
 
 
 def responses_after(turns: set[int], roles: list[JSON], everywhere: bool) -> set[int]:

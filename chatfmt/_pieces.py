@@ -66,8 +66,7 @@ def pieces(
     trust_assistant: whether the assistant's own words may hold control tokens, as in training data that a model wrote.
     Takes and raises what `render` does.
     """
-    segments = chat.segments(messages, add_generation_prompt=add_generation_prompt)
-    search = _Search(segments, {*chat.control_tokens, *special_tokens}, trust_assistant)
+    _, search = _searched(chat, messages, add_generation_prompt, special_tokens, trust_assistant)
     cut: list[Piece] = []
     at = 0
     for start, end, is_literal in search.cuts():
@@ -90,14 +89,27 @@ def injections(
 
     Takes and raises what `pieces` does.
     """
-    segments = chat.segments(messages, add_generation_prompt=add_generation_prompt)
-    search = _Search(segments, {*chat.control_tokens, *special_tokens}, trust_assistant)
+    segments, search = _searched(chat, messages, add_generation_prompt, special_tokens, trust_assistant)
     fields = fields_of(chat, messages, segments) if search.found else []
     return [
         Injection(token, segments[owner].message, fields[owner].path, start, start + len(token))
         for start, token in search.found
         for owner in [search.owners[search.first_literal(start)]]
     ]
+
+
+def _searched(
+    chat: ChatFormat,
+    messages: JSON,
+    add_generation_prompt: JSON,
+    special_tokens: Collection[str],
+    trust_assistant: bool,
+) -> tuple[list[Segment], _Search]:
+    if isinstance(special_tokens, str) or not all(isinstance(token, str) for token in special_tokens):
+        raise TypeError("special_tokens must be several strings, such as tokenizer.get_added_vocab()")
+    keywords = {} if add_generation_prompt is MISSING else {"add_generation_prompt": add_generation_prompt}
+    segments = chat.segments(messages, **keywords)
+    return segments, _Search(segments, {*chat.control_tokens, *special_tokens}, trust_assistant)
 
 
 class _Search:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import namedtuple
 from itertools import takewhile
 
-from ._base import ChatFormat, Segment, _Tagging
-from ._conversation import Conversation, Prompt
+from ._base import ChatFormat, Out, Segment, _Tagging
 from ._fields import dropped_fields, fields_of
 from ._mask import Spans
 from ._values import roles_of, sequence
@@ -24,7 +23,8 @@ class Sample(namedtuple("Sample", ("prompt", "completion", "message", "dropped")
 
     prompt: what `render` gives for the messages before the turn, with the generation prompt. completion: what the model
     wrote behind it, up to and including the token that ends its turn (Domyn has none). message: the turn's index.
-    dropped: the keys of the message whose text the template has no place for, so that the completion lacks it.
+    dropped: the keys of the message with words of the assistant's that the template has no place for, so that the
+    completion lacks them.
     """
 
     __slots__ = ()
@@ -52,12 +52,16 @@ class TrainingText(namedtuple("TrainingText", ("text", "spans", "messages", "fir
         reason: str
 
 
-class _Turn(namedtuple("_Turn", ("sample", "first_rewritten", "reason"))):
-    """A sample, and how its prompt changed the messages before it, up to and with the turn of the sample before."""
+class _Turn(namedtuple("_Turn", ("added", "completion", "message", "dropped", "is_new", "first_rewritten", "reason"))):
+    """A turn, and what comes before it: behind the completion of the turn before; if `is_new`, from the beginning."""
 
     __slots__ = ()
     if TYPE_CHECKING:
-        sample: Sample
+        added: str
+        completion: str
+        message: int
+        dropped: tuple[str, ...]
+        is_new: bool
         first_rewritten: int
         reason: str
 
@@ -66,17 +70,21 @@ WITHOUT_THINK_BLOCK = "the finished turn stands without the think block that the
 
 
 def samples(chat: ChatFormat, messages: JSON) -> Iterator[Sample]:
-    """One sample for each message of the assistant, as inference saw it and wrote it; made one at a time.
+    """One sample for each message of the assistant, as inference saw it and wrote it; made, and refused, one at a time.
 
     The prompt and the completion of the last turn are, joined, what `render` gives for the messages up to it, but for
     a newline after the end token, and but for templates whose finished turns lack the think block that the generation
-    prompt opens: Domyn, and Solar where think_render_option hides them.
-    Raises what `render` raises for the messages up to a turn, and InputError where an option says that the model
-    cannot have written it: reasoning after a think block that Solar's reasoning_effort closes; Hy4's
-    raw_last_assistant.
+    prompt opens: Domyn (unless the content holds it), and Solar where think_render_option hides them.
+    Raises what `render` raises for the messages up to a turn, and InputError where the generation prompt says that the
+    model cannot have written it: reasoning after a think block that Solar's reasoning_effort closes; a think block in
+    Domyn's content that is not the one of the prompt; Hy4's raw_last_assistant.
+    All prompts together grow with the square of the conversation; see `training_texts`.
     """
+    text = ""
     for turn in _turns(chat, messages):
-        yield turn.sample
+        prompt = turn.added if turn.is_new else text + turn.added
+        yield Sample(prompt, turn.completion, turn.message, turn.dropped)
+        text = prompt + turn.completion
 
 
 def training_texts(chat: ChatFormat, messages: JSON) -> list[TrainingText]:
@@ -85,38 +93,59 @@ def training_texts(chat: ChatFormat, messages: JSON) -> list[TrainingText]:
     Raises what `samples` raises.
     """
     texts: list[TrainingText] = []
+    pieces: list[str] = []
+    end = 0
     for turn in _turns(chat, messages):
-        prompt, completion, message, _ = turn.sample
-        if not texts:
-            texts.append(TrainingText("", [], [], 0, ""))
-        elif not prompt.startswith(texts[-1].text):
-            why = (turn.first_rewritten, turn.reason) if turn.reason else (texts[-1].messages[-1], WITHOUT_THINK_BLOCK)
-            texts.append(TrainingText("", [], [], *why))
-        _, spans, turns, first_rewritten, reason = texts.pop()
-        spans.append((len(prompt), len(prompt) + len(completion)))
-        turns.append(message)
-        texts.append(TrainingText(prompt + completion, spans, turns, first_rewritten, reason))
-    return texts
+        if turn.is_new:
+            texts = with_text(texts, pieces)
+            texts.append(TrainingText("", [], [], turn.first_rewritten, turn.reason))
+            pieces, end = [], 0
+        start = end + len(turn.added)
+        end = start + len(turn.completion)
+        pieces += (turn.added, turn.completion)
+        texts[-1].spans.append((start, end))
+        texts[-1].messages.append(turn.message)
+    return with_text(texts, pieces)
+
+
+def with_text(texts: list[TrainingText], pieces: list[str]) -> list[TrainingText]:
+    """The same, the last one with its text."""
+    return [*texts[:-1], texts[-1]._replace(text="".join(pieces))] if texts else []
 
 
 def _turns(chat: ChatFormat, messages: JSON) -> Iterator[_Turn]:
     roles = roles_of(sequence(messages, "messages"))
-    conversation, done = Conversation(chat), 0
+    done, stands, closer = 0, True, ""  # of the turn before: what is behind it, whether it stands as sampled, its end
     for i in [i for i, role in enumerate(roles) if role == "assistant"]:
-        writer = chat.as_sampled(messages[i], i)
+        before, known = messages[:i], roles[:i]
+        first, reason = chat.first_rewritten(before, known, done) if 0 < done < i else (done, "")
+        if not stands and not reason:
+            first, reason = done - 1, WITHOUT_THINK_BLOCK
+        is_new = not done or bool(reason)
+        added, generation_prompt = _prompt(chat, before, known, 0 if is_new else done)
+        writer = chat.as_sampled(messages, roles, i)
         segments = _written(writer, messages[: i + 1], roles[: i + 1])
-        if i == 0 and chat.default_generation_prompt is None:  # no prompt, by `render`, but the assistant speaks first
-            stood = Prompt("".join([segment.text for segment in segments if segment.message is None]), 0, 0, "")
-            prompt = stood.text
-        else:
-            stood = conversation.extend(messages[done:i], add_generation_prompt=False)
-            prompt = conversation.extend([], add_generation_prompt=True).text
+        if not i and chat.default_generation_prompt is None:  # no prompt, by `render`, but the assistant speaks first
+            added = "".join([segment.text for segment in segments if segment.message is None])
         segments = [segment for segment in segments if segment.message is not None]
-        completion = _completion(segments, prompt[len(stood.text) :])
+        text, opener, end = _parts(segments)
+        begins = text[:end].startswith(generation_prompt)
+        completion = text[len(generation_prompt) if begins else opener : end]
         dropped = dropped_fields(messages[i], segments, fields_of(writer, messages, segments))
-        yield _Turn(Sample(prompt, completion, i, dropped), stood.first_rewritten, stood.reason)
-        conversation.extend([messages[i]], add_generation_prompt=False)
-        done = i + 1
+        yield _Turn(added if is_new else closer + added, completion, i, dropped, is_new, first if done else 0, reason)
+        done, stands, closer = i + 1, begins and writer is chat, text[end:]
+
+
+def _prompt(chat: ChatFormat, messages: list[JSON], roles: list[JSON], start: int) -> tuple[str, str]:
+    """The prompt of some messages from one of them on, and the generation prompt, which is how it ends."""
+    if not messages and chat.default_generation_prompt is None:
+        return "", ""
+    texts = []
+    for add_generation_prompt in (True, False):
+        pieces: list[str] = []
+        chat.write_safely(Out(pieces), messages, add_generation_prompt, roles, start)
+        texts.append("".join(pieces))
+    return texts[0], texts[0][len(texts[1]) :]
 
 
 def _written(chat: ChatFormat, messages: list[JSON], roles: list[JSON]) -> list[Segment]:
@@ -126,12 +155,11 @@ def _written(chat: ChatFormat, messages: list[JSON], roles: list[JSON]) -> list[
     return segments
 
 
-def _completion(segments: list[Segment], generation_prompt: str) -> str:
-    """What a turn adds to its generation prompt; to its opener, where it does not begin with that prompt."""
+def _parts(segments: list[Segment]) -> tuple[str, int, int]:
+    """The text of a turn, and where what the model writes begins and ends in it."""
     text = "".join([segment.text for segment in segments])
     opener, closer = _control(segments), _control(segments[::-1])
-    start = len(generation_prompt) if text.startswith(generation_prompt) else opener
-    return text[start : len(text) - closer]
+    return text, opener, max(opener, len(text) - closer)
 
 
 def _control(segments: list[Segment]) -> int:

@@ -31,7 +31,8 @@ from __future__ import annotations
 from functools import cached_property
 
 from ._base import Block, ChatFormat, Out, recorded
-from ._values import MISSING, roles_of, shown, size, to_json, wrong, wrong_call
+from ._errors import InputError
+from ._values import MISSING, place, roles_of, shown, size, to_json, wrong, wrong_call
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -193,6 +194,18 @@ class DomynSmall(ChatFormat):
             if not thought and asks_for_thinking(messages, roles):
                 return roles.index("system"), "thinking is switched on in every system block"
         return start, ""
+
+    def as_sampled(self, messages: list[JSON], roles: list[JSON], i: int) -> DomynSmall:
+        """See the base class. A think block in the content is that of the generation prompt, or was not written."""
+        content = messages[i].get("content")
+        if isinstance(content, str) and content.startswith("<think>") and not messages[i].get("tool_calls"):
+            thinking = self.enable_thinking or asks_for_thinking(messages, roles[:i])
+            prefill = "<think>\n" if thinking else "<think>\n</think>\n\n"
+            if not content.startswith(prefill):
+                where = place("messages", i, "content")
+                words = f"begins with another think block than the generation prompt's, but must begin with {prefill!r}"
+                raise InputError(f"{where} {words}, or without one, or thinking be switched", where)
+        return self
 
 
 def asks_for_thinking(messages: JSON, roles: list[JSON]) -> bool:  # jinja 27-34

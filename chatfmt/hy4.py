@@ -367,7 +367,7 @@ class Hy4(ChatFormat):
             return start - 1, "the assistant's last message is closed, as it is no longer a prefill"
         return run_joined(roles, start)
 
-    def as_sampled(self, message: dict[str, JSON], i: int) -> Hy4:
+    def as_sampled(self, messages: list[JSON], roles: list[JSON], i: int) -> Hy4:
         """See the base class. A prefill was not written by the model."""
         if self.raw_last_assistant:
             words = "raw_last_assistant leaves the turn open that the model finished, but must be left out for samples"

@@ -349,10 +349,10 @@ class SolarOpen2(ChatFormat):
                     return i, "reasoning before the last user message is dropped"
         return run_joined(roles, start)
 
-    def as_sampled(self, message: dict[str, JSON], i: int) -> SolarOpen2:
+    def as_sampled(self, messages: list[JSON], roles: list[JSON], i: int) -> SolarOpen2:
         """See the base class. A think_render_option that hides think tags hides what the model wrote."""
-        key = reasoning_key(message)
-        if message.get(key) and self.reasoning_effort not in THINKING_EFFORTS:
+        key = reasoning_key(messages[i])
+        if messages[i].get(key) and self.reasoning_effort not in THINKING_EFFORTS:
             words = "holds reasoning, but the reasoning_effort closes the think block: use medium, high or xhigh"
             where = place("messages", i, key)
             raise InputError(f"{where} {words}, or leave the reasoning out", where)

@@ -174,8 +174,100 @@ def test_list() -> None:
     lines = run("list").stdout.decode().splitlines()
     for name, template in chatfmt.TEMPLATES.items():
         assert f"{name}  {template.model}" in lines
-    assert '    reasoning_effort = "high"' in lines
-    assert "    preserved_thinking = (true with tools, else false)" in lines
+    assert '    reasoning_effort = "high"  # string: "high", "no_think"; all else is refused' in lines
+    assert "    preserved_thinking  # boolean; left out: true with tools, else false" in lines
+    assert '  recommended: think_render_option = "preserved"' in lines
+
+
+REQUEST = {
+    "model": "any",
+    "temperature": 0.5,
+    "reasoning_effort": "none",
+    "messages": [
+        {"role": "developer", "content": [{"type": "text", "text": "Be brief."}]},
+        {"role": "user", "content": "Weather?"},
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [{"id": "a", "type": "function", "function": {"name": "f", "arguments": '{"city": "Oslo"}'}}],
+        },
+        {"role": "tool", "tool_call_id": "a", "content": "4"},
+    ],
+    "tools": [{"type": "function", "name": "f", "parameters": {"type": "object"}}],
+    "response_format": {"type": "text"},
+}
+
+
+@pytest.mark.parametrize("template", chatfmt.TEMPLATES)
+def test_a_request_of_openais_api(template: str) -> None:
+    request = {**REQUEST, "reasoning_effort": None if template == "ministral3_reasoning" else "none"}
+    prompt = run("render", template, "-", "--from", "openai", stdin=json.dumps(request).encode()).stdout.decode()
+    format = chatfmt.TEMPLATES[template]
+    efforts: Any = {"solar_open2": {"reasoning_effort": "none"}, "hy4": {"reasoning_effort": "no_think"}}
+    chat = format(tools=chatfmt.tools_from_openai(format, REQUEST["tools"]), **efforts.get(template, {}))
+    assert prompt == chat.render(chatfmt.from_openai(format, REQUEST["messages"]))
+    assert "Be brief." in prompt
+    assert "Oslo" in prompt
+
+
+def test_the_options_of_a_request() -> None:
+    def prompt(template: str, **more: Any) -> str:
+        data = json.dumps({**REQUEST, **more}).encode()
+        return run("render", template, "-", "--from", "openai", stdin=data).stdout.decode()
+
+    assert "must be a valid JSON object" in prompt("solar_open2", response_format={"type": "json_object"})
+    assert "Output Format" not in prompt("solar_open2")
+    assert "thinking on" in prompt("domyn_small", reasoning_effort="low")
+    assert "thinking on" not in prompt("domyn_small", chat_template_kwargs={"enable_thinking": False})
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"reasoning_effort": "max"}, "standard input: reasoning_effort must be one of none, minimal, low, medium, "),
+        ({"reasoning_effort": []}, "standard input: reasoning_effort must be one of "),
+        ({"chat_template_kwargs": []}, "standard input: chat_template_kwargs must be an object"),
+        ({"chat_template_kwargs": {"x": 1}}, "standard input: chat_template_kwargs.x is unknown, but must be one of "),
+        ({"messages": [{"role": "critic"}]}, "standard input: messages[0].role is "),
+        ({"messages": 5}, "standard input: messages is a number, but must be "),
+        ({"tools": [{"type": "web_search"}]}, "standard input: tools[0]"),
+    ],
+)
+def test_a_bad_request_is_one_line(change: dict[str, Any], words: str) -> None:
+    found = run("render", "hy4", "-", "--from", "openai", stdin=json.dumps({**REQUEST, **change}).encode())
+    assert complaint(found).replace("[] ", "").startswith(words)
+
+
+def test_check_names_what_is_wrong() -> None:
+    case = {"messages": [{"role": "user", "content": "a\x1b<|im:end|>"}, {"role": "developer", "content": "lost"}]}
+    found = run("check", "solar_open2", "-", stdin=json.dumps(case).encode())
+    assert found.returncode == 1
+    warning, error = found.stdout.decode().splitlines()
+    assert warning.startswith("warning: messages[0].content holds the control token <|im:end|>")
+    assert warning.endswith("(control-token)")
+    assert error.startswith("error: messages[1]")
+    assert error.endswith("(lost-message)")
+    lines = run("check", "solar_open2", "-", "--json", stdin=json.dumps(case).encode()).stdout.splitlines()
+    assert [json.loads(line)["code"] for line in lines] == ["control-token", "lost-message"]
+    assert json.loads(lines[1])["severity"] == "error"
+    del case["messages"][1]
+    assert run("check", "solar_open2", "-", stdin=json.dumps(case).encode()).returncode == 0
+    clean = run("check", "hy4", "-", "--from", "openai", stdin=json.dumps(REQUEST).encode())
+    assert (clean.returncode, clean.stdout) == (0, b"")
+    refused = run("check", "hy4", "-", stdin=b'[{"role": "assistant", "tool_calls": 5}]')
+    assert (refused.returncode, refused.stdout.split(b":")[0]) == (1, b"error")
+
+
+def test_detect(tmp_path: Path) -> None:
+    found = run("detect", str(ROOT / "golden" / "hy4" / "template.jinja"))
+    assert found.returncode == 0
+    assert "is the template of tencent/Hy4-preview" in found.stdout.decode()
+    other = tmp_path / "other.jinja"
+    other.write_text("{{ messages }}", encoding="utf-8")
+    found = run("detect", str(other))
+    assert found.returncode == 1
+    assert "detect gives None" in found.stdout.decode()
+    assert " is no file or folder" in complaint(run("detect", str(tmp_path / "missing")))
 
 
 @pytest.mark.parametrize(

@@ -75,6 +75,7 @@ def test_masks_of_every_choice(package: ModuleType, template: str, name: str) ->
         ([2], r"^turns holds 2, but messages\[2\] is no message of the assistant$"),
         ([1, 3], r"^turns holds 3, "),
         ([-1], r"^turns holds -1, "),
+        (["1"], r"^turns holds 1, "),
         ("first", r"^turns is 'first', but must be \"all\", \"last\" or indices of messages$"),
     ],
 )
@@ -86,6 +87,14 @@ def test_turns_that_are_none(package: ModuleType, turns: Any, words: str) -> Non
     ]
     with pytest.raises(ValueError, match=words):
         package.mask(package.Hy4(), messages, turns=turns)
+
+
+def test_turns_of_any_kind(package: ModuleType) -> None:
+    messages = [{"role": role, "content": "Q"} for role in ("user", "assistant", "user", "assistant")]
+    chat = package.Hy4()
+    both = package.mask(chat, messages).spans
+    for turns in ([1, 3], {3, 1}, iter([1, 3]), (i for i in (1, 3)), map(int, "13"), range(1, 4, 2)):
+        assert package.mask(chat, messages, turns=turns).spans == both
 
 
 def test_tokens_at_the_borders(package: ModuleType) -> None:
@@ -105,3 +114,13 @@ def test_tokens_at_the_borders(package: ModuleType) -> None:
     assert mask.token_mask(tokens) == list(tokens.values())
     assert mask.token_mask([[2, 3], [0, 0]]) == [1, 0]
     assert mask.token_mask([]) == package.Mask("", []).token_mask([]) == []
+
+
+def test_a_template_of_ones_own_has_no_mask(package: ModuleType) -> None:
+    class Other(package.ChatFormat):  # type: ignore[misc, name-defined]
+        def write(self, out: Any, *arguments: Any) -> None:
+            out.content("hi")
+
+    assert Other().render([]) == "hi"
+    with pytest.raises(TypeError, match="chat must be an object of one of the four classes of this package"):
+        package.mask(Other(), [])

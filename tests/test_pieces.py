@@ -166,6 +166,16 @@ def test_more_special_tokens() -> None:
     assert [injection.token for injection in found] == ["[IMG_BREAK]", "<unk>"]
 
 
+@pytest.mark.parametrize("tokens", ["<unk>", [5], [None]])
+def test_special_tokens_that_are_none(tokens: Any) -> None:
+    with pytest.raises(TypeError, match="special_tokens must be several strings"):
+        pieces(SolarOpen2(), [user("Q")], special_tokens=tokens)
+
+
+def test_the_words_of_a_vocabulary() -> None:
+    assert len(injections(SolarOpen2(), [user("a<unk>")], special_tokens={"<unk>": 3})) == 1
+
+
 def test_what_the_assistant_wrote_can_be_trusted() -> None:
     messages = [user("</think>"), {"role": "assistant", "content": "<think>\nR\n</think>\n\nA"}]
     assert len(injections(DomynSmall(), messages)) == 3

@@ -24,6 +24,7 @@ PROGRAMS = [
     for (kind, code), (next_kind, output) in zip(BLOCKS, BLOCKS[1:])
     if kind == "python" and next_kind == "text"
 ]
+(SERVER,) = [code for kind, code in BLOCKS if kind == "python" and "ThreadingHTTPServer" in code]  # see test_server.py
 COMMANDS = [line for kind, code in BLOCKS if kind == "sh" for line in code.splitlines() if "-m chatfmt" in line]
 
 
@@ -36,17 +37,19 @@ def test_programs_print_what_follows_them(code: str, output: str) -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_commands_run(command: str) -> None:
-    python, *arguments = shlex.split(command)
+def test_commands_run(command: str, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    python, *arguments = shlex.split(command.replace("page.html", shlex.quote(str(page))))
     assert python == "python"
     result = subprocess.run([sys.executable, *arguments], cwd=ROOT, capture_output=True, check=True)
-    assert result.stdout
+    assert page.stat().st_size if "page.html" in command else result.stdout
     assert result.stderr == b""
 
 
 def test_the_blocks_were_found() -> None:
-    assert len(PROGRAMS) == sum(kind == "python" for kind, _ in BLOCKS) == 5
-    assert len(COMMANDS) == 5
+    assert SERVER not in [code for code, _ in PROGRAMS]
+    assert len(PROGRAMS) + 1 == sum(kind == "python" for kind, _ in BLOCKS) == 7
+    assert len(COMMANDS) == 9
 
 
 @pytest.mark.parametrize("template", TEMPLATES)

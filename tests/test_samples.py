@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -196,3 +197,41 @@ def test_what_a_template_drops_is_named() -> None:
     assert dropped(Hy4(), content=parts) == ()
     assert dropped(SolarOpen2(), reasoning="", reasoning_content="S") == ("reasoning_content",)
     assert dropped(SolarOpen2(), content=parts, reasoning="R") == ()
+    assert dropped(SolarOpen2(), function_call={"name": "f"}, refusal="No.") == ("function_call", "refusal")
+
+
+def test_a_think_block_of_domyn_that_is_not_the_prompts_is_refused() -> None:
+    def refused(chat: Any, content: str) -> str:
+        with pytest.raises(InputError, match=r"^messages\[1\]\.content begins with another think block") as caught:
+            list(samples(chat, [user("Q"), answer(content)]))
+        return str(caught.value)
+
+    assert "must begin with '<think>\\n</think>\\n\\n'" in refused(DomynSmall(), "<think>\nR\n</think>\n\nA")
+    refused(DomynSmall(), "<think>\n</think>")
+    thinking = DomynSmall(enable_thinking=True)
+    assert "must begin with '<think>\\n'" in refused(thinking, "<think>R</think>A")
+    refused(thinking, "<think>")
+    assert completions(samples(thinking, [user("Q"), answer("<think>\n")])) == [""]
+    assert completions(samples(DomynSmall(), [user("Q"), answer("<think>\n</think>\n\nA")])) == ["A"]
+    system = {"role": "system", "content": "thinking on"}
+    assert completions(samples(DomynSmall(), [system, user("Q"), answer("<think>\nR</think>")])) == ["R</think>"]
+
+
+def test_errors_come_in_the_order_of_the_conversation() -> None:
+    messages = [{"role": "user", "content": []}, answer("", tool_calls=[{"function": {"name": "f"}}])]
+    with pytest.raises(InputError) as caught:
+        list(samples(SolarOpen2(), messages))
+    assert caught.value.path == "messages[0].content"
+
+
+@pytest.mark.parametrize("chat", [SolarOpen2(), Hy4()])
+def test_one_long_text_takes_time_in_proportion(chat: Any) -> None:
+    """4,000 messages, one text of a megabyte. Copying it for each turn took hundreds of times as long as a render."""
+    messages = [user("Q"), *[answer("", tool_calls=[CALL]), {**RESPONSE, "content": "x" * 400}] * 2_000]
+    begun = time.perf_counter()
+    rendered = chat.render(messages, add_generation_prompt=False)
+    between = time.perf_counter()
+    (text,) = training_texts(chat, messages)
+    assert time.perf_counter() - between < 250 * (between - begun)
+    assert len(text.spans) == 2_000
+    assert rendered.startswith(text.text)
