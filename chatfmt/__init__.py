@@ -82,10 +82,12 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    if name not in _MODULES:
+    if name not in _MODULES and name != "hf":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
+    if name == "hf":
+        return import_module(".hf", __name__)
     value: object = getattr(import_module(f".{_MODULES[name]}", __name__), name)
     globals()[name] = value
     return value

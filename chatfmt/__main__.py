@@ -9,6 +9,7 @@ import functools
 import json
 import os
 import pathlib
+import shlex
 import sys
 
 from . import TEMPLATES, ChatFormat, ChatFormatError, InputError, Segment, __version__
@@ -172,7 +173,8 @@ def made(args: argparse.Namespace, make: Callable[..., Made]) -> Made:
         path = error.path or ""
         source = "--option" if path.partition("[")[0].partition(".")[0] in given else file
         where = f"{path}: " if path and not str(error).startswith(path) else ""
-        raise BadInputError(f"{source}: {where}{error}") from None
+        hint = "; a request of OpenAI's API needs --from openai" if "decode the JSON" in str(error) else ""
+        raise BadInputError(f"{source}: {where}{error}{hint}") from None
 
 
 def run_check(args: argparse.Namespace) -> int:
@@ -192,8 +194,15 @@ def run_detect(args: argparse.Namespace) -> int:
 
     path = pathlib.Path(args.path)  # no string, which could be a template's text
     try:
-        write((explain(path) + "\n").encode("utf-8"))
-        return int(detect(path) is None)
+        found, words = detect(path), explain(path)
+        if found is not None:
+            options = getattr(found, "keywords", {})
+            arguments = [shlex.quote(f"{name}={json.dumps(value)}") for name, value in options.items()]
+            template: Any = getattr(found, "func", found)
+            command = f"python -m {__package__} view {template.name} FILE -o page.html"
+            words += "\n" + " --option ".join([command, *arguments])
+        write((words + "\n").encode("utf-8"))
+        return int(found is None)
     except (OSError, ValueError) as error:
         raise BadInputError(str(error)) from None
 
@@ -228,8 +237,9 @@ def read_request(path: str, file: str, template: type[ChatFormat]) -> dict[str, 
     from ._openai import from_openai, tools_from_openai
 
     request = read_json(path, file)
-    options = {}
-    effort, efforts = request.get("reasoning_effort"), FACTS[template.name].efforts.value
+    facts = FACTS[template.name]
+    options = {name: fact.value for name, fact in facts.recommended.items()}
+    effort, efforts = request.get("reasoning_effort"), facts.efforts.value
     if effort is not None:
         if effort not in list(efforts) or efforts[effort] is None:
             known = ", ".join([level for level, found in efforts.items() if found is not None])
@@ -245,8 +255,7 @@ def read_request(path: str, file: str, template: type[ChatFormat]) -> dict[str, 
         tools = tools_from_openai(template, request.get("tools"))
     except InputError as error:
         raise BadInputError(f"{file}: {error}") from None
-    given = {key: request[key] for key in ("add_generation_prompt",) if key in request}
-    return {"messages": messages, "tools": tools, "options": {**options, **more}, **given}
+    return {"messages": messages, "tools": tools, "options": {**options, **more}, "add_generation_prompt": True}
 
 
 def check_options(options: Any, key: str, file: str, template: type[ChatFormat]) -> None:

@@ -181,3 +181,11 @@ class ChatFormat:
         the generation prompt says that the model cannot have written such a message.
         """
         return self
+
+
+def checked_chat(chat: ChatFormat) -> ChatFormat:
+    """The same; TypeError for what cannot render, above all for a class in place of an object."""
+    if isinstance(chat, type) or not hasattr(chat, "segments"):
+        made = f"{chat.__name__}()" if isinstance(chat, type) else "SolarOpen2()"
+        raise TypeError(f"chat must be an object that renders, such as {made}, not {type(chat).__name__}")
+    return chat

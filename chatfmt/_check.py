@@ -11,7 +11,7 @@ from ._pieces import injections
 from ._values import MISSING, _found, field, last_index, place, roles_of, run_end, to_json
 from .domyn_small import DomynSmall
 from .hy4 import Hy4
-from .ministral3_reasoning import Ministral3Reasoning, html_escaped, sorted_by_type
+from .ministral3_reasoning import Ministral3Reasoning, html_escaped
 from .solar_open2 import SolarOpen2
 
 TYPE_CHECKING = False
@@ -419,12 +419,8 @@ def check_ministral(report: _Report, chat: Ministral3Reasoning, messages: Sequen
             for k, part in enumerate(content):
                 if part["type"] == "text":
                     report.python_text(part.get("text", ""), "messages", i, "content", k, "text")
-            if (
-                roles[i] == "user"
-                and len(content) == 2
-                and field(content[0], "type") == "text"
-                and sorted_by_type(content, i)[0][0]
-            ):
+            kinds = [part["type"] for part in content]
+            if roles[i] == "user" and kinds in (["text", "image"], ["text", "image_url"]):
                 words = "holds an image behind a text, which is printed before it, but must hold it first"
                 report.warning("moved-image", words, "messages", i, "content")
         if roles[i] == "assistant":
@@ -444,9 +440,8 @@ def check_ministral_call(report: _Report, function: Message, i: int, j: int) -> 
             report.error("html-escaped", words, *path, "name")
         check_arguments(report, arguments, *path, "arguments")
     elif arguments and not is_object_text(arguments):
-        report.error(
-            "wrong-arguments", "is printed as it is, and is no JSON object, but must be one", *path, "arguments"
-        )
+        words = "is printed as it is, and is no JSON object, but must be one"
+        report.error("wrong-arguments", words, *path, "arguments")
 
 
 def check_arguments(report: _Report, arguments: JSON, *path: Part) -> None:

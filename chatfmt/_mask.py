@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import namedtuple
 
-from ._base import ChatFormat
+from ._base import ChatFormat, checked_chat
 from ._fields import parts_of
 from ._values import last_index, roles_of
 
@@ -69,7 +69,7 @@ def mask(
     that come after a turn to train on and before the assistant's next one; with "all", all of them.
     Raises what `render` raises, and ValueError for turns that are no messages of the assistant.
     """
-    segments = chat.segments(messages, add_generation_prompt=add_generation_prompt)
+    segments = checked_chat(chat).segments(messages, add_generation_prompt=add_generation_prompt)
     roles = roles_of(messages)
     trained = chosen_turns(turns, roles)
     if tool_responses:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import namedtuple
 
-from ._base import ChatFormat, Segment
+from ._base import ChatFormat, Segment, checked_chat
 from ._fields import fields_of
 from ._values import MISSING
 
@@ -66,7 +66,13 @@ def pieces(
     trust_assistant: whether the assistant's own words may hold control tokens, as in training data that a model wrote.
     Takes and raises what `render` does.
     """
-    _, search = _searched(chat, messages, add_generation_prompt, special_tokens, trust_assistant)
+    segments = _segments(chat, messages, add_generation_prompt)
+    return pieces_of(segments, [*chat.control_tokens, *checked(special_tokens)], trust_assistant)
+
+
+def pieces_of(segments: list[Segment], tokens: Collection[str], trust_assistant: bool) -> list[Piece]:
+    """The pieces of a text that is given in segments. tokens: all that the tokenizer turns into ids of their own."""
+    search = _Search(segments, checked(tokens), trust_assistant)
     cut: list[Piece] = []
     at = 0
     for start, end, is_literal in search.cuts():
@@ -89,7 +95,8 @@ def injections(
 
     Takes and raises what `pieces` does.
     """
-    segments, search = _searched(chat, messages, add_generation_prompt, special_tokens, trust_assistant)
+    segments = _segments(chat, messages, add_generation_prompt)
+    search = _Search(segments, [*chat.control_tokens, *checked(special_tokens)], trust_assistant)
     fields = fields_of(chat, messages, segments) if search.found else []
     return [
         Injection(token, segments[owner].message, fields[owner].path, start, start + len(token))
@@ -98,27 +105,25 @@ def injections(
     ]
 
 
-def _searched(
-    chat: ChatFormat,
-    messages: JSON,
-    add_generation_prompt: JSON,
-    special_tokens: Collection[str],
-    trust_assistant: bool,
-) -> tuple[list[Segment], _Search]:
-    if isinstance(special_tokens, str) or not all(isinstance(token, str) for token in special_tokens):
-        raise TypeError("special_tokens must be several strings, such as tokenizer.get_added_vocab()")
+def _segments(chat: ChatFormat, messages: JSON, add_generation_prompt: JSON) -> list[Segment]:
+    """As `segments`, also of the classes of another copy of this package, whose MISSING is not this one."""
     keywords = {} if add_generation_prompt is MISSING else {"add_generation_prompt": add_generation_prompt}
-    segments = chat.segments(messages, **keywords)
-    return segments, _Search(segments, {*chat.control_tokens, *special_tokens}, trust_assistant)
+    return checked_chat(chat).segments(messages, **keywords)
+
+
+def checked(tokens: Collection[str]) -> Collection[str]:
+    if isinstance(tokens, str) or not all(isinstance(token, str) for token in tokens):
+        raise TypeError("special tokens must be several strings, such as tokenizer.get_added_vocab()")
+    return tokens
 
 
 class _Search:
     """Looks for tokens in a prompt that hold, even in part, a text of the caller's."""
 
-    def __init__(self, segments: list[Segment], tokens: set[str], trust_assistant: bool) -> None:
+    def __init__(self, segments: list[Segment], tokens: Collection[str], trust_assistant: bool) -> None:
         kinds = ("content",) if trust_assistant else ("content", "output")
         self.text = "".join([segment.text for segment in segments])
-        self.tokens = tuple(sorted(filter(None, tokens), key=len, reverse=True))
+        self.tokens = tuple(sorted(filter(None, {*tokens}), key=len, reverse=True))
         self.reach = len(self.tokens[0]) - 1 if self.tokens else 0  # how far before a text a token can begin
         self.starts: list[int] = []  # where each text of the caller's begins
         self.ends: list[int] = []

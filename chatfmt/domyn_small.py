@@ -200,7 +200,9 @@ class DomynSmall(ChatFormat):
         content = messages[i].get("content")
         if isinstance(content, str) and content.startswith("<think>") and not messages[i].get("tool_calls"):
             thinking = self.enable_thinking or asks_for_thinking(messages, roles[:i])
-            prefill = "<think>\n" if thinking else "<think>\n</think>\n\n"
+            written: list[str] = []
+            self.write_generation_prompt(Out(written), "thinking on\n" if thinking else "thinking off\n")
+            prefill = written[-1]
             if not content.startswith(prefill):
                 where = place("messages", i, "content")
                 words = f"begins with another think block than the generation prompt's, but must begin with {prefill!r}"

@@ -12,4 +12,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture(scope="session")
 def package(request: pytest.FixtureRequest) -> ModuleType:
-    return importlib.import_module(request.config.getoption("--package"))
+    name = request.config.getoption("--package")
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        pytest.exit(
+            f"--package {name} cannot be imported ({error}): is the folder above it in PYTHONPATH?", returncode=4
+        )

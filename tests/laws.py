@@ -321,6 +321,22 @@ def pieces_hold_no_injected_token(template: str, case: Case, rng: random.Random)
     assert tokens == scanned(calm_prompt, chat.control_tokens)
 
 
+def texts_hold_no_injected_token(template: str, case: Case, rng: random.Random) -> None:
+    """The same is true of training texts, cut into pieces; and joined, those are the text."""
+    chat, calm = made(template, case), harmless(template, case)
+    if not has_usual_tokens(chat) or not renders(template, calm) or not samples_of(template, case):
+        return
+    texts = chatfmt.training_texts(chat, case["messages"])
+    calm_texts = chatfmt.training_texts(made(template, calm), calm["messages"])
+    for text in texts:
+        found = text.pieces(chat.control_tokens)
+        assert "".join(piece.text for piece in found) == text.text
+        assert not any(piece.is_literal and scanned(piece.text, chat.control_tokens) for piece in found)
+        if len(calm_texts) == len(texts):  # not where a think block of Domyn's content has become another text
+            tokens = [token for piece in found for token in scanned(piece.text, chat.control_tokens)]
+            assert tokens == scanned(calm_texts[texts.index(text)].text, chat.control_tokens)
+
+
 def injections_are_where_they_say(template: str, case: Case, rng: random.Random) -> None:
     """An injection's token stands in the prompt where it says, and its path leads to a text that holds a part of it."""
     chat = made(template, case)
@@ -344,7 +360,7 @@ def at_path(roots: Any, path: str) -> Any:
 LAWS: list[Callable[[str, Case, random.Random], None]] = [
     mask_of_a_turn, mask_of_a_mark, mask_of_choices, mask_of_tokens,
     sample_of_a_turn, sample_joined, sample_of_a_mark, texts_hold_the_samples,
-    pieces_are_the_prompt, pieces_hold_no_injected_token, injections_are_where_they_say,
+    pieces_are_the_prompt, pieces_hold_no_injected_token, texts_hold_no_injected_token, injections_are_where_they_say,
 ]  # fmt: skip
 
 

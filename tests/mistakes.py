@@ -56,7 +56,7 @@ MISTAKES = [
     Mistake("A low effort leaves the think block of the generation prompt open", SOLAR,
             '("medium", "high", "xhigh")', '("low", "medium", "high", "xhigh")'),
     Mistake("A null effort is taken for the default", SOLAR,
-            "if self.reasoning_effort not in (", 'if (self.reasoning_effort or "high") not in ('),
+            "if self.reasoning_effort not in THINKING", 'if (self.reasoning_effort or "high") not in THINKING'),
     Mistake("A system message without content is skipped", SOLAR,
             'if roles[i] == "system":', 'if roles[i] == "system" and "content" in message:'),
     Mistake("A null system content prints nothing", SOLAR,

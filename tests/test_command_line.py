@@ -205,7 +205,7 @@ def test_a_request_of_openais_api(template: str) -> None:
     format = chatfmt.TEMPLATES[template]
     efforts: Any = {"solar_open2": {"reasoning_effort": "none"}, "hy4": {"reasoning_effort": "no_think"}}
     chat = format(tools=chatfmt.tools_from_openai(format, REQUEST["tools"]), **efforts.get(template, {}))
-    assert prompt == chat.render(chatfmt.from_openai(format, REQUEST["messages"]))
+    assert prompt == chat.render(chatfmt.from_openai(format, REQUEST["messages"]), add_generation_prompt=True)
     assert "Be brief." in prompt
     assert "Oslo" in prompt
 
@@ -217,6 +217,8 @@ def test_the_options_of_a_request() -> None:
 
     assert "must be a valid JSON object" in prompt("solar_open2", response_format={"type": "json_object"})
     assert "Output Format" not in prompt("solar_open2")
+    turns = [{"role": "user", "content": "Q"}, {"role": "assistant", "content": "A", "reasoning": "R"}]
+    assert "R<|think:end|>" in prompt("solar_open2", messages=turns + turns[:1])  # as the model's card recommends
     assert "thinking on" in prompt("domyn_small", reasoning_effort="low")
     assert "thinking on" not in prompt("domyn_small", chat_template_kwargs={"enable_thinking": False})
 
@@ -262,7 +264,12 @@ def test_detect(tmp_path: Path) -> None:
     found = run("detect", str(ROOT / "golden" / "hy4" / "template.jinja"))
     assert found.returncode == 0
     assert "is the template of tencent/Hy4-preview" in found.stdout.decode()
+    assert found.stdout.decode().endswith("\npython -m chatfmt view hy4 FILE -o page.html\n")
     other = tmp_path / "other.jinja"
+    text = (ROOT / "golden" / "hy4" / "template.jinja").read_text(encoding="utf-8")
+    other.write_text(text.replace(":opensource", ":x"), encoding="utf-8")
+    command = run("detect", str(other)).stdout.decode().splitlines()[-1]
+    assert command == "python -m chatfmt view hy4 FILE -o page.html --option 'token_suffix=\":x\"'"
     other.write_text("{{ messages }}", encoding="utf-8")
     found = run("detect", str(other))
     assert found.returncode == 1

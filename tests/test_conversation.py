@@ -67,7 +67,7 @@ def test_goldens_step_by_step(template: str) -> None:
 @pytest.mark.parametrize("template", TEMPLATES)
 def test_generated_conversations_step_by_step(template: str, level: str) -> None:
     rng = random.Random(f"steps {template} {level}")
-    for _ in range(400):
+    for _ in range(200):
         case = generate.case(template, level, rng)
         if isinstance(case["messages"], list):
             walk(template, case, rng)

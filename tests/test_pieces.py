@@ -168,7 +168,7 @@ def test_more_special_tokens() -> None:
 
 @pytest.mark.parametrize("tokens", ["<unk>", [5], [None]])
 def test_special_tokens_that_are_none(tokens: Any) -> None:
-    with pytest.raises(TypeError, match="special_tokens must be several strings"):
+    with pytest.raises(TypeError, match="special tokens must be several strings"):
         pieces(SolarOpen2(), [user("Q")], special_tokens=tokens)
 
 

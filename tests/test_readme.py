@@ -24,6 +24,9 @@ PROGRAMS = [
     for (kind, code), (next_kind, output) in zip(BLOCKS, BLOCKS[1:])
     if kind == "python" and next_kind == "text"
 ]
+(LABELS,) = [
+    code for kind, code in BLOCKS if kind == "python" and "def ids_and_labels" in code
+]  # see test_tokenizers.py
 (SERVER,) = [code for kind, code in BLOCKS if kind == "python" and "ThreadingHTTPServer" in code]  # see test_server.py
 COMMANDS = [line for kind, code in BLOCKS if kind == "sh" for line in code.splitlines() if "-m chatfmt" in line]
 
@@ -47,8 +50,8 @@ def test_commands_run(command: str, tmp_path: Path) -> None:
 
 
 def test_the_blocks_were_found() -> None:
-    assert SERVER not in [code for code, _ in PROGRAMS]
-    assert len(PROGRAMS) + 1 == sum(kind == "python" for kind, _ in BLOCKS) == 7
+    assert not {SERVER, LABELS} & {code for code, _ in PROGRAMS}
+    assert len(PROGRAMS) + 2 == sum(kind == "python" for kind, _ in BLOCKS) == 9
     assert len(COMMANDS) == 9
 
 

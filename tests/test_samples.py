@@ -56,7 +56,8 @@ def test_solar_open2() -> None:
     first, second = training_texts(chat, messages)
     text = two.prompt + two.completion
     spans = [(len(ask), len(ask + call)), (len(two.prompt), len(text))]
-    assert first == TrainingText(text, spans, [1, 3], 0, "")
+    assert first[:-1] == TrainingText(text, spans, [1, 3], [(), ()], 0, "", [])[:-1]
+    assert "".join(segment.text for segment in first.segments) == text
     assert second.messages == [5]
     assert (second.first_rewritten, second.reason) == (1, "reasoning before the last user message is dropped")
     assert [text.text.count("R<|think:end|>") for text in (first, second)] == [1, 0]  # trained on where it was written
