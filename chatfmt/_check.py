@@ -16,7 +16,7 @@ from .solar_open2 import SolarOpen2
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from ._values import JSON, Part
 
@@ -111,15 +111,28 @@ class _Report:
         return [finding for _, finding in sorted(self.found, key=lambda item: item[0])]
 
 
-def check(chat: ChatFormat, messages: JSON, *, add_generation_prompt: JSON = MISSING) -> list[Finding]:
+def check(
+    chat: ChatFormat,
+    messages: JSON,
+    *,
+    add_generation_prompt: JSON = MISSING,
+    special_tokens: Collection[str] = (),
+    trust_assistant: bool = False,
+) -> list[Finding]:
     """What the prompt of a conversation shows wrong, in the order of the conversation; nothing for a sound one.
 
-    Takes what `render` takes, and raises nothing for JSON values: if the conversation has no prompt, that is the one
+    Takes what `pieces` takes, and raises nothing for JSON values: if the conversation has no prompt, that is the one
     finding. Options and tools come first. What a template means to leave out, such as reasoning from before the last
     user message in Solar and Hy4, is no finding.
     """
     try:
-        tokens = injections(chat, messages, add_generation_prompt=add_generation_prompt)
+        tokens = injections(
+            chat,
+            messages,
+            add_generation_prompt=add_generation_prompt,
+            special_tokens=special_tokens,
+            trust_assistant=trust_assistant,
+        )
     except ChatFormatError as error:
         code = "refused" if isinstance(error, TemplateError) else "fails"
         return [Finding(error.path or "", code, str(error), "error")]
@@ -420,7 +433,7 @@ def check_ministral(report: _Report, chat: Ministral3Reasoning, messages: Sequen
                 if part["type"] == "text":
                     report.python_text(part.get("text", ""), "messages", i, "content", k, "text")
             kinds = [part["type"] for part in content]
-            if roles[i] == "user" and kinds in (["text", "image"], ["text", "image_url"]):
+            if kinds in (["text", "image"], ["text", "image_url"]):  # of a user: no other holds images
                 words = "holds an image behind a text, which is printed before it, but must hold it first"
                 report.warning("moved-image", words, "messages", i, "content")
         if roles[i] == "assistant":
@@ -640,7 +653,7 @@ class _Results:
             elif not counts[k]:
                 words = "is not printed, since calls share an id: each call must have its own"
                 self.report.error("lost-result", words, "messages", k)
-        if len(counts) < len(run) or len(order) > len(run):
+        if len(counts) < len(order):
             self.answered.update(call.number for call in self.turn)
         else:
             self.check_order(order)

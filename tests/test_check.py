@@ -76,6 +76,7 @@ class Fault(NamedTuple):
 THINKING = {"type": "thinking", "thinking": "hm"}
 TEXT = {"type": "text", "text": "see"}
 IMAGE = {"type": "image_url", "image_url": {"url": "u"}}
+REFERENCE = {"type": "tool_reference", "name": "look"}
 SCHEMA = {"type": "json_schema", "json_schema": {"schema": {"default": math.inf}}}
 
 FAULTS = [
@@ -149,6 +150,9 @@ FAULTS = [
     Fault("lost-content", Hy4(tools=[TOOL]),
           [calls("a"), result("a", [{"type": "tool_reference", "name": "look"}, {"type": "text", "text": "lost"}])],
           "messages[1].content[1]", "!lost", [calls("a"), result("a", [{"type": "tool_reference", "name": "look"}])]),
+    Fault("lost-content", Hy4(tools=[TOOL]),
+          [calls("a"), result("a", [REFERENCE, {"type": "text", "name": "look", "text": "lost"}])],
+          "messages[1].content[1]", "!lost", [calls("a"), result("a", [REFERENCE, REFERENCE])]),
     Fault("moved-image", MINISTRAL, [user([TEXT, IMAGE])], "messages[0].content", r"\[IMG\]see", [user([IMAGE, TEXT])],
           "warning"),
     Fault("moved-image", MINISTRAL, [user([TEXT, {"type": "image"}])], "messages[0].content", r"\[IMG\]see",
@@ -275,6 +279,10 @@ FAULTS = [
     *[Fault("unanswered-call", each, [user(), calls("a", "b"), result("b", "2"), said()],
             "messages[1].tool_calls[0]", "2",
             [user(), said(), user(), calls("a", "b")]) for each in ALL],
+    *[Fault("unanswered-call", each, [user(), calls("a", "b"), result("a", "1")], "messages[1].tool_calls[1]", "1",
+            [user(), calls("a"), result("a", "1")], "warning") for each in ALL],
+    *[Fault("unanswered-call", each, [user(), calls("a"), user("Stop")], "messages[1].tool_calls[0]", "Stop",
+            [user("Stop"), calls("a")], "warning") for each in (SOLAR, HY4, DOMYN)],
     # --- options and tools
     *[Fault("unknown-option", SolarOpen2(reasoning_effort=effort), [user()], "reasoning_effort",
             r"<\|think:start\|><\|think:end\|>$", SolarOpen2(reasoning_effort="none"), "warning")
@@ -379,7 +387,7 @@ def test_fault(fault: Fault) -> None:
         fault.right.render(fault.messages)
         assert fault.code not in {finding.code for finding in check(fault.right, fault.messages)}
     else:
-        again = {"add_generation_prompt": True} if fault.code == "no-generation-prompt" else {}
+        again: dict[str, Any] = {"add_generation_prompt": True} if fault.code == "no-generation-prompt" else {}
         findings = check(fault.chat, fault.right, **again)
         assert not [finding for finding in findings if finding.path.startswith(("messages", "add_generation_prompt"))]
 
@@ -429,7 +437,23 @@ def test_one_fault_is_said_once() -> None:
         "repeated-result",
         "lost-result",
     ]
+    assert codes(SOLAR, [calls("a", "a"), result("a", "1"), result("a", "2")]) == ["repeated-result"] * 2
     assert codes(SOLAR, [{"role": "developer", "content": "d"}, system("s")]) == ["lost-message"]
+    assert codes(SOLAR, [result("a", "1"), user(), calls("b"), result("b", "2")]) == ["orphan-result"]
+    assert codes(SolarOpen2(think_render_option="off"), [said(reasoning="", reasoning_content="r")]) == [
+        "unknown-option"
+    ]
+    flat = said(tool_calls=[{"tool_call_id": "a", "name": "f", "arguments": {}}])
+    assert codes(HY4, [flat, result("z", "1")]) == ["orphan-result"]
+    assert codes(DOMYN, [calls(None), {"role": "tool", "name": "clock", "content": "1"}]) == ["lost-name"]
+
+
+def test_results_that_answer_nothing_are_errors_before_others_that_do() -> None:
+    orphans = [result("x", "1"), result("y", "2")]
+    for each in (HY4, MINISTRAL, DOMYN):
+        for order, severity in (([result("a", "0"), *orphans], "warning"), ([*orphans, result("a", "0")], "error")):
+            findings = check(each, [user(), calls("a"), *order])
+            assert [(finding.code, finding.severity) for finding in findings] == [("orphan-result", severity)] * 2
 
 
 def test_options_are_looked_at_whatever_the_messages_are() -> None:
@@ -455,6 +479,9 @@ def test_options_are_looked_at_whatever_the_messages_are() -> None:
         (DOMYN, [calls("a", "b"), result("b", "2"), result("a", "1")],
          "messages[2] answers messages[0].tool_calls[0], but is printed behind the result of a later call, "
          "and must come before it"),
+        (DOMYN, [calls("a", "b"), result("b", "2")],
+         "messages[0].tool_calls[0] has no result, so that the next result is taken for its own"),
+        (DOMYN, [calls("a"), user()], "messages[0].tool_calls[0] has no result"),
         (DOMYN, [user("<think>")],
          "messages[0].content holds the control token <think>, which a tokenizer may take for the template's own"),
     ],
@@ -759,3 +786,14 @@ def test_real_conversations(template: str) -> None:
         check(format(tools=case["tools"]), case["messages"])  # as they are: whatever it says, nothing is raised
     assert counts == FOUND[template]
     assert clean >= 241
+
+
+def test_which_tokens_count() -> None:
+    turn = {"role": "assistant", "content": "<think>\nR\n</think>\n\nA<pad>"}
+    messages = [{"role": "user", "content": "Q"}, turn]
+    chat = chatfmt.DomynSmall(enable_thinking=True)
+    assert [finding.code for finding in check(chat, messages)] == ["control-token"] * 2
+    assert check(chat, messages, trust_assistant=True) == []
+    assert len(check(chat, messages, special_tokens=["<pad>"])) == 3
+    with pytest.raises(TypeError, match="chat must be an object that renders, such as DomynSmall"):
+        check(chatfmt.DomynSmall, messages)  # type: ignore[arg-type]
