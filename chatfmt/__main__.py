@@ -72,6 +72,8 @@ def build_parser() -> argparse.ArgumentParser:
                       help="where to write the page; standard output if left out, or if it is -")  # fmt: skip
     checking = commands.add_parser("check", help="name what the prompt shows wrong; exit with 1 if that is an error")
     add_conversation_arguments(checking, run_check)
+    checking.add_argument("--trust-assistant", action="store_true",
+                          help="let the assistant's own words hold control tokens, such as think tags")  # fmt: skip
     checking.add_argument("--json", action="store_true", help="one JSON object a line: path, code, sentence, severity")
     detecting = commands.add_parser(
         "detect", help="say which template a file or a model's folder holds, or what differs"
@@ -180,7 +182,7 @@ def made(args: argparse.Namespace, make: Callable[..., Made]) -> Made:
 def run_check(args: argparse.Namespace) -> int:
     from ._check import check
 
-    findings = made(args, check)
+    findings = made(args, functools.partial(check, trust_assistant=args.trust_assistant))
     if args.json:
         lines = [json.dumps(finding._asdict()) for finding in findings]
     else:
@@ -252,7 +254,7 @@ def read_request(path: str, file: str, template: type[ChatFormat]) -> dict[str, 
     check_options(more, "chat_template_kwargs", file, template)
     try:
         messages = from_openai(template, request["messages"])
-        tools = tools_from_openai(template, request.get("tools"))
+        tools = tools_from_openai(template, request.get("tools", request.get("functions")))
     except InputError as error:
         raise BadInputError(f"{file}: {error}") from None
     return {"messages": messages, "tools": tools, "options": {**options, **more}, "add_generation_prompt": True}

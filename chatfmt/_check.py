@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter, deque, namedtuple
 
 from . import hy4, solar_open2
-from ._base import ChatFormat
+from ._base import ChatFormat, checked_chat
 from ._errors import ChatFormatError, TemplateError
+from ._fields import fields_of, introductions
 from ._pieces import injections
 from ._values import MISSING, _found, field, last_index, place, roles_of, run_end, to_json
 from .domyn_small import DomynSmall
@@ -57,6 +58,7 @@ CODES = {
     "repeated-tools": "the tools are printed more than once",
     "no-generation-prompt": "a generation prompt was asked for, and none is printed",
     "wrong-tool": "a tool's definition is printed in another shape than the model knows",
+    "half-character": "a text holds a lone surrogate, so that the prompt has no UTF-8",
     "control-token": "a text of the caller's holds a control token",
 }
 
@@ -125,6 +127,7 @@ def check(
     finding. Options and tools come first. What a template means to leave out, such as reasoning from before the last
     user message in Solar and Hy4, is no finding.
     """
+    introductions(checked_chat(chat))  # a TypeError for an object of another copy of this package
     try:
         tokens = injections(
             chat,
@@ -137,6 +140,7 @@ def check(
         code = "refused" if isinstance(error, TemplateError) else "fails"
         return [Finding(error.path or "", code, str(error), "error")]
     report = _Report()
+    check_characters(report, chat, messages, add_generation_prompt)
     if isinstance(messages, (list, tuple)):
         check_conversation(report, chat, messages, roles_of(messages), add_generation_prompt)
     else:
@@ -147,6 +151,20 @@ def check(
         words = f"{path} holds the control token {token}, which a tokenizer may take for the template's own"
         report.put(-1 if index is None else index, Finding(path, "control-token", words, "warning"))
     return report.in_order()
+
+
+def check_characters(report: _Report, chat: ChatFormat, messages: JSON, add_generation_prompt: JSON) -> None:
+    """About lone surrogates, which no tokenizer takes."""
+    segments = chat.segments(messages, add_generation_prompt=add_generation_prompt)
+    try:
+        "".join([segment.text for segment in segments]).encode()
+    except UnicodeEncodeError:
+        for segment, (_, path) in zip(segments, fields_of(chat, messages, segments)):
+            if any("\ud800" <= char <= "\udfff" for char in segment.text):
+                where = path or ("bos_token" if segment.text == getattr(chat, "bos_token", None) else "eos_token")
+                words = "holds half a character (a lone surrogate), which no tokenizer takes, but must hold it whole"
+                index = segment.message if path.startswith("messages") and segment.message is not None else -1
+                report.put(index, Finding(where, "half-character", f"{where} {words}", "error"))
 
 
 def check_conversation(
@@ -230,6 +248,12 @@ def check_unread(report: _Report, message: Message, i: int) -> None:
         if message.get(key):
             words = "is not printed, but must be given as the content to be seen"
             report.error("lost-content", words, "messages", i, key)
+    reasons = any(message.get(key) for key in ("reasoning", "reasoning_content", "thinking"))
+    for key in ("reasoning_details", "thinking_blocks"):
+        if message.get(key) and not reasons:
+            report.error(
+                "lost-reasoning", "is not printed, but must be given as reasoning to be seen", "messages", i, key
+            )
     for key in ("function_call", "tool_calls"):
         if message.get(key) and (key == "function_call" or role != "assistant"):
             words = "is not printed, but must stand in tool_calls of an assistant's message"
@@ -676,7 +700,7 @@ class _Results:
                 self.report.add(severity, "second-result", words, "messages", k, "tool_call_id")
             elif call.number < self.highest:
                 words = f"answers {self.place_of(call)}, but is printed behind the result of a later call"
-                self.report.error("swapped-results", words + ", and must come before it", "messages", k)
+                self.report.error("swapped-results", words + ", and must be printed before it", "messages", k)
             if call is not None:
                 self.answered.add(call.number)
                 self.highest = max(self.highest, call.number)
@@ -692,15 +716,21 @@ class _Results:
             call = calls.popleft() if len(calls) > 1 else calls[0]
         else:
             name = self.messages[k].get("name")
-            by_name = self.open.get(name if isinstance(name, str) and name in self.open else None, deque())
-            waiting = by_name if id is None else self.open_without_id
-            while waiting and waiting[0].number in self.taken:
-                waiting.popleft()
-            if not waiting:
+            is_named = isinstance(name, str) and name in self.open
+            by_name = self.open.get(name if is_named else None, deque())
+            found = None if id is None and is_named else self.first(self.open_without_id)
+            if found is None and id is None:
+                found = self.first(by_name)
+            if found is None:
                 return None
-            call = waiting[0]
+            call = found
         self.taken.add(call.number)
         return call
+
+    def first(self, waiting: deque[_Call]) -> _Call | None:
+        while waiting and waiting[0].number in self.taken:
+            waiting.popleft()
+        return waiting[0] if waiting else None
 
     def check_unanswered(self, last_answered: dict[int, int], goes_on: int) -> None:
         """About calls without a result. last_answered: by turn. goes_on: up to which message more follows."""

@@ -146,8 +146,8 @@ def templates_at(path: str) -> list[Template]:
     if os.path.isdir(path):
         return templates_in_folder(path)
     if not os.path.exists(path):
-        words = "is no file or folder, and no template either, which would hold {{, {% or {#"
-        raise FileNotFoundError(f"{path!r} {words}")
+        words = "is no file or folder here (a name on a hub is none), and no template, which would hold {{, {% or {#"
+        raise FileNotFoundError(f"{cut(path)!r} {words}")
     return templates_in_file(path)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 
@@ -33,6 +34,7 @@ ROLES = {
     "function": "tool",
 }
 REASONING_KEYS = ("reasoning", "reasoning_content", "thinking")  # the first two in the order in which templates look
+REASONING_BLOCKS = (("reasoning_details", "text"), ("thinking_blocks", "thinking"))
 TEXT_PARTS = {"text": "text", "input_text": "text", "output_text": "text", "refusal": "refusal"}
 IMAGE_PARTS = {"image": "image", "image_url": "image_url", "input_image": "image_url"}
 
@@ -53,13 +55,14 @@ def from_openai(format: Format, messages: object) -> list[Message]:
     - `arguments` become an object, where there are none an empty one. Of a key that comes twice the last counts, as for
       everyone who decodes JSON, so for the tool that was called too. (For Ministral they become JSON text where the
       call's name would be printed with HTML entities beside an object.)
-    - The first of `reasoning`, `reasoning_content` and `thinking` that is not empty becomes `reasoning_content`, as do
-      thinking chunks; for Ministral both are thinking chunks.
+    - The first of `reasoning`, `reasoning_content` and `thinking` that is not empty becomes `reasoning_content`, or
+      else the texts of `reasoning_details` or `thinking_blocks`, as do thinking chunks; for Ministral it is a chunk.
     - `function_call` and the role `function` become a tool call and its result. A call without an id, or with that of
-      another call of its turn, is given one made of indexes. A result without an id is given that of the first call
-      still open, of its `name` if it has one.
-    - Results that follow one another are put in the order of their calls, since no template prints ids. But for that,
-      message i of the result is message i of the input.
+      another call of its turn, is given one made of indexes. A result without an id is given that of the first open
+      call without one, or else of the first open call, of its `name` if it has one.
+    - Results that follow one another are put in the order of their calls, since no template prints ids. (Solar prints
+      those to the last turn first, whatever their order: `check` says so.) But for that, message i of the result is
+      message i of the input.
 
     Raises InputError, with the path, for what cannot be expressed: arguments that are not JSON or no object, an unknown
     role, a part that the template has no place for. Raises TypeError for a format that is none of the four.
@@ -145,10 +148,15 @@ def read_assistant(template: type[ChatFormat], given: Message, i: int, message: 
 
 
 def read_reasoning(given: Message, i: int) -> str:
-    """The first reasoning that is not empty, or ""."""
+    """The first reasoning that is not empty, or "": a text, or else those of the blocks that some routers send."""
     for key in REASONING_KEYS:
         if given.get(key):
             return read_text(given[key], "messages", i, key)
+    for key, name in REASONING_BLOCKS:
+        blocks = [as_object(block) or {} for block in list_of(given.get(key) or [], "messages", i, key)]
+        texts = [read_text(block[name], "messages", i, key) for block in blocks if block.get(name)]
+        if texts:
+            return "".join(texts)
     return ""
 
 
@@ -358,31 +366,38 @@ class _OpenCalls:
 
     def __init__(self) -> None:
         self.known: set[str] = set()  # all ids that were given, to calls with a result too
+        self.count = 0
         self.forget()
 
     def forget(self) -> None:
-        self.given: dict[str, tuple[str, str]] = {}
-        self.by_given: dict[str, dict[str, None]] = {}
-        self.by_name: dict[str, dict[str, None]] = {}
+        self.open: dict[str, int] = {}  # by id, how many calls there were when it was added
+        self.queues: dict[tuple[str, ...], deque[tuple[str, int]]] = {}  # calls that have a result may be in
 
     def add(self, id: str, given: str, name: str) -> None:
-        self.close(id)
         self.known.add(given)
-        self.given[id] = given, name
-        self.by_given.setdefault(given, {})[id] = None
-        self.by_name.setdefault(name, {})[id] = None
+        self.count += 1
+        self.open[id] = self.count
+        for key in ((), ("id", given), ("name", name), ("id", given, name)):
+            self.queues.setdefault(key, deque()).append((id, self.count))
 
     def close(self, id: str) -> None:
-        if id in self.given:
-            given, name = self.given.pop(id)
-            del self.by_given[given][id], self.by_name[name][id]
+        self.open.pop(id, None)
+
+    def first(self, *key: str) -> str | None:
+        queue = self.queues.get(key, deque())
+        while queue and self.open.get(queue[0][0]) != queue[0][1]:
+            queue.popleft()
+        return queue[0][0] if queue else None
 
     def of_id(self, given: str) -> str | None:
         """The first call to which this id was given; if it never was to any, the first that was given none."""
-        return next(iter(self.by_given.get(given if given in self.known else "", ())), None)
+        return self.first("id", given if given in self.known else "")
 
     def of_name(self, name: str | None) -> str | None:
-        return next(iter(self.given if name is None else self.by_name.get(name, ())), None)
+        """The call of a result without an id: the first without one, or if there is none the first of all."""
+        if name is None:
+            return self.first("id", "") or self.first()
+        return self.first("id", "", name) or self.first("name", name)
 
 
 def in_call_order(messages: list[Message]) -> list[Message]:

@@ -418,6 +418,8 @@ def install(tokenizer: Any, template: Chat | None = None) -> bool:
     `del tokenizer.apply_chat_template` takes it back. It is pickled and deep-copied with the tokenizer, and not saved
     with it. copy.copy shares it, and the copy's goes on reading the first tokenizer: install it in the copy again.
     """
+    if template is not None and not (callable(template) or isinstance(template, ChatFormat)):
+        raise TypeError(f"template must be a class such as Hy4, or an object of one, not {type(template).__name__}")
     if not is_replaceable(tokenizer):
         return False
     try:

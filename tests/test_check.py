@@ -80,6 +80,10 @@ REFERENCE = {"type": "tool_reference", "name": "look"}
 SCHEMA = {"type": "json_schema", "json_schema": {"schema": {"default": math.inf}}}
 
 FAULTS = [
+    *[Fault("half-character", each, [user("a\ud83d")], "messages[0].content", "a\ud83d", [user("a\U0001f600")])
+      for each in ALL],
+    *[Fault("lost-reasoning", each, [user(), said(reasoning_details=[{"text": "lost"}])],
+            "messages[1].reasoning_details", "!lost", [user(), said()]) for each in ALL],
     # --- messages
     *[Fault("not-a-list", each, user(), "messages", "!Hi", [user()]) for each in (SOLAR, HY4, DOMYN)],
     *[Fault("not-a-list", each, "Hi", "messages", "!Hi", [user()]) for each in (SOLAR, HY4, DOMYN)],
@@ -478,7 +482,7 @@ def test_options_are_looked_at_whatever_the_messages_are() -> None:
          'messages[0].role is "a\\nb", and is printed, but must be one of system, user, assistant, tool'),
         (DOMYN, [calls("a", "b"), result("b", "2"), result("a", "1")],
          "messages[2] answers messages[0].tool_calls[0], but is printed behind the result of a later call, "
-         "and must come before it"),
+         "and must be printed before it"),
         (DOMYN, [calls("a", "b"), result("b", "2")],
          "messages[0].tool_calls[0] has no result, so that the next result is taken for its own"),
         (DOMYN, [calls("a"), user()], "messages[0].tool_calls[0] has no result"),
@@ -797,3 +801,18 @@ def test_which_tokens_count() -> None:
     assert len(check(chat, messages, special_tokens=["<pad>"])) == 3
     with pytest.raises(TypeError, match="chat must be an object that renders, such as DomynSmall"):
         check(chatfmt.DomynSmall, messages)  # type: ignore[arg-type]
+
+
+def test_an_object_of_another_copy_is_refused() -> None:
+    class Other(ChatFormat):
+        def write(self, *arguments: Any) -> None:
+            raise AssertionError
+
+    with pytest.raises(TypeError, match="chat must be an object of one of the four classes"):
+        check(Other(), [user()])
+
+
+def test_results_without_ids_are_those_of_calls_without_ids_first() -> None:
+    mixed = said("", tool_calls=[call("x", "f"), call(None, "g")])
+    findings = check(MINISTRAL, [user(), mixed, result(None, "G"), result("x", "F")])
+    assert [finding.code for finding in findings] == ["swapped-results"]

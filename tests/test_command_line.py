@@ -254,6 +254,9 @@ def test_check_names_what_is_wrong() -> None:
     assert json.loads(lines[1])["severity"] == "error"
     del case["messages"][1]
     assert run("check", "solar_open2", "-", stdin=json.dumps(case).encode()).returncode == 0
+    assert run("check", "solar_open2", "-", stdin=b'[{"role": "assistant", "content": "<|im:end|>"}]').stdout
+    trusted = ["check", "solar_open2", "-", "--trust-assistant"]
+    assert run(*trusted, stdin=b'[{"role": "assistant", "content": "<|im:end|>"}]').stdout == b""
     clean = run("check", "hy4", "-", "--from", "openai", stdin=json.dumps(REQUEST).encode())
     assert (clean.returncode, clean.stdout) == (0, b"")
     refused = run("check", "hy4", "-", stdin=b'[{"role": "assistant", "tool_calls": 5}]')

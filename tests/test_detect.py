@@ -505,7 +505,10 @@ def test_what_cannot_be_read_is_an_error(tmp_path: Path, ask: Any) -> None:
     write(tmp_path, {"bytes.jinja": b"\xff", "text.json": "{{ x }}", "array.json": "[]", "deep.json": "[" * 100_000,
                      "number.json": config(5), "numbers.json": config([1]), "names.json": config([{"name": "default"}]),
                      "empty/config.json": "{}"})  # fmt: skip
-    with pytest.raises(FileNotFoundError, match=r"^'no_such_file' is no file or folder, and no template either"):
+    with pytest.raises(
+        FileNotFoundError,
+        match=r"^'no_such_file' is no file or folder here",
+    ):
         ask("no_such_file")
     with pytest.raises(FileNotFoundError, match=r"^'' is no file or folder"):
         ask("")

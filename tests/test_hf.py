@@ -829,3 +829,8 @@ def test_the_mask_is_that_of_the_prompt(template: str) -> None:
             assert len(row) == len(encoding.ids)
             compared += sum(row)
     assert compared > 500
+
+
+def test_a_name_is_no_template() -> None:
+    with pytest.raises(TypeError, match="template must be a class such as Hy4"):
+        hf.install(object(), "hy4")  # type: ignore[arg-type]

@@ -435,6 +435,8 @@ BAD: list[tuple[Any, str | None, str]] = [
         "chat_template_kwargs.self",
         "self is unknown, but must be one of ",
     ),
+    ({"messages": HI, "response_format": "json"}, "response_format", "must be an object"),
+    ({"messages": HI, "functions": [{}]}, "tools[0].name", "is missing"),
     ({"messages": HI, "chat_template_kwargs": {"bos_token": "<s>"}}, "chat_template_kwargs.bos_token", "is unknown"),
     ({"messages": HI, "chat_template_kwargs": {"token_suffix": ""}}, "chat_template_kwargs.token_suffix", "is unknown"),
     ({"messages": [{"role": "user", "content": "\ud83d"}]}, None, r"surrogates not allowed"),
