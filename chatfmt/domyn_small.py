@@ -206,7 +206,7 @@ class DomynSmall(ChatFormat):
             if not content.startswith(prefill):
                 where = place("messages", i, "content")
                 words = f"begins with another think block than the generation prompt's, but must begin with {prefill!r}"
-                raise InputError(f"{where} {words}, or without one, or thinking be switched", where)
+                raise InputError(f"{where} {words} or with none (enable_thinking says which)", where)
         return self
 
 
