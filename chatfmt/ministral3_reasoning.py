@@ -63,8 +63,10 @@ class Ministral3Reasoning(ChatFormat):
     eos_token: JSON
 
     def __init__(self, *, tools: JSON = None, bos_token: JSON = "<s>", eos_token: JSON = "</s>") -> None:
-        tokens = tuple([token for token in (bos_token, eos_token) if isinstance(token, str) and token])
-        vars(self).update(tools=tools, bos_token=bos_token, eos_token=eos_token, control_tokens=tokens + CONTROL_TOKENS)
+        vars(self).update(tools=tools, bos_token=bos_token, eos_token=eos_token)
+        if bos_token != "<s>" or eos_token != "</s>":
+            tokens = [token for token in (bos_token, eos_token) if isinstance(token, str) and token]
+            vars(self).update(control_tokens=(*tokens, *CONTROL_TOKENS))
 
     def write(  # jinja 55-58, 83, 119, 123, 125-126
         self, out: Out, messages: JSON, add_generation_prompt: JSON, roles: Roles = None, start: int = 0
