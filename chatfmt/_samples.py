@@ -155,8 +155,9 @@ def _prompt(chat: ChatFormat, messages: list[JSON], roles: list[JSON], start: in
     if not messages and chat.default_generation_prompt is None:
         return [], ""
     prompt = _written(chat, messages, roles, start, True)
-    without = _written(chat, messages, roles, start, False)
-    return prompt, _joined(prompt)[len(_joined(without)) :]
+    if messages:  # behind them all, nothing else is written
+        return prompt, _joined(_written(chat, messages, roles, len(messages), True))
+    return prompt, _joined(prompt)[len(_joined(_written(chat, messages, roles, start, False))) :]
 
 
 def _written(

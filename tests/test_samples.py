@@ -175,10 +175,15 @@ def test_without_turns_and_with_bad_ones(chat: Any) -> None:
     assert str(caught.value.path).startswith("messages[3]")
 
 
-def test_the_date_of_the_provider_prompt_is_one_for_all_samples() -> None:
+def test_a_text_has_the_date_on_which_it_was_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Though a day passes with each look at the clock."""
+    days = iter(range(10, 99))
+    monkeypatch.setattr("chatfmt.solar_open2.time.strftime", lambda form: f"2026-01-{next(days)}")
     messages = [user("Q"), answer("A"), user("P"), answer("B")]
+    (text,) = training_texts(SolarOpen2(provider_system_prompt=True), messages)
+    assert text.text.count("2026-01-1") == 1
     one, two = samples(SolarOpen2(provider_system_prompt=True), messages)
-    assert two.prompt.startswith(one.prompt)
+    assert two.prompt.startswith(one.prompt + one.completion)
 
 
 def test_what_a_template_drops_is_named() -> None:
